@@ -1,0 +1,183 @@
+"""Finding the files of a data set on disk, and fetching them when asked to."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from usimul.datasets.base import DataFile, DatasetNotFoundError, DatasetRecord
+from usimul.datasets.idx import content_sha256
+from usimul.validation import FileFormatError, InputError, InputTypeError, UsimulError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["DATA_VARIABLE", "DownloadError", "data_roots", "download_files", "find_files"]
+
+DATA_VARIABLE = "USIMUL_DATA"
+_CHUNK = 1 << 18
+_TIMEOUT_SECONDS = 30.0
+# gzip can make a file longer than its content, by its header and a few bytes for each block that does not shrink.
+_PACKING_SLACK = 1 << 16
+
+
+class DownloadError(UsimulError, OSError):
+    """A file could not be fetched, or what came is not the file."""
+
+
+def data_roots(folder: str | os.PathLike[str] | None = None) -> list[Path]:
+    """Return the folders that are searched, best first; a download goes to the first one.
+
+    An explicit ``folder`` is the only one. Otherwise it is the one that the environment variable ``USIMUL_DATA``
+    names, then the cache (``usimul`` in ``XDG_CACHE_HOME`` or ``~/.cache``).
+
+    Examples
+    --------
+    >>> [root.name for root in data_roots("downloads")]
+    ['downloads']
+    """
+    if folder is not None:
+        if not isinstance(folder, str | os.PathLike):
+            raise InputTypeError(f"`folder` must be a path. Got {folder!r} of type {type(folder).__name__}.")
+        return [Path(folder).expanduser()]
+    roots = [Path(value).expanduser()] if (value := os.environ.get(DATA_VARIABLE)) else []
+    cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return [*roots, Path(cache).expanduser() / "usimul"]
+
+
+def _file_in(folder: Path, file: DataFile) -> Path | None:
+    candidates = (folder / f"{file.name}.gz", folder / file.name)
+    return next((path for path in candidates if path.is_file()), None)
+
+
+def _candidate_folders(record: DatasetRecord, folder: str | os.PathLike[str] | None) -> Iterator[Path]:
+    for root in data_roots(folder):
+        yield root / record.name
+        if folder is not None:
+            # A folder given by hand may also be the one with the files in it.
+            yield root
+
+
+def find_files(record: DatasetRecord, folder: str | os.PathLike[str] | None = None) -> dict[str, Path]:
+    """Return the path of every file of ``record``, all from the first folder that holds them all.
+
+    Raises
+    ------
+    DatasetNotFoundError
+        Naming the folders that were tried, what is missing in each, and how to get the files.
+    """
+    tried = []
+    for candidate in _candidate_folders(record, folder):
+        found = {file.name: path for file in record.files if (path := _file_in(candidate, file)) is not None}
+        if len(found) == len(record.files):
+            return found
+        missing = [f"{file.name}.gz" for file in record.files if file.name not in found]
+        why = f"missing {', '.join(missing)}" if candidate.is_dir() else "no such folder"
+        tried.append(f"  {candidate} ({why})")
+    raise DatasetNotFoundError(
+        f"The files of data set {record.name!r} were not found. Folders tried:\n"
+        + "\n".join(tried)
+        + f'\nFetch them with `usimul datasets get {record.name}` or load_dataset("{record.name}", download=True), '
+        f"or set the environment variable {DATA_VARIABLE} to a folder whose sub-folder {record.name!r} has them."
+    )
+
+
+def download_files(
+    record: DatasetRecord, folder: str | os.PathLike[str] | None = None, base_url: str | None = None
+) -> Path:
+    """Fetch the files of ``record`` that are not there yet and return the folder they are in.
+
+    Each file goes to a temporary name beside its place, is compared with the known SHA-256 of its unpacked content,
+    and only then takes its name, so an interrupted download leaves nothing that could be taken for the file.
+
+    Parameters
+    ----------
+    record
+        The entry of the table of data sets.
+    folder
+        Data folder; None takes the first of ``data_roots()``. The files go to its sub-folder named after the set.
+    base_url
+        Address (http, https, or file) of the folder with the ``.gz`` files; None takes the record's.
+
+    Raises
+    ------
+    DownloadError
+        If an address cannot be read, delivers something else, or the folder cannot be written.
+    """
+    address = base_url if base_url is not None else record.base_url
+    if not address.startswith(("http://", "https://", "file://")):
+        raise InputError(f"`base_url` must start with http://, https://, or file://. Got {address!r}.")
+    target = data_roots(folder)[0] / record.name
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DownloadError(f"Cannot make the folder {target}: {error}. Pass a folder=... you may write to.") from error
+    for file in record.files:
+        if _file_in(target, file) is None:
+            _download_file(f"{address.rstrip('/')}/{file.name}.gz", file, target / f"{file.name}.gz")
+    return target
+
+
+def _download_file(url: str, file: DataFile, path: Path) -> None:
+    # Not tempfile: its files can be read by their owner only, and would stay so after the move.
+    partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
+    try:
+        _transfer(url, partial, limit=file.n_bytes + _PACKING_SLACK)
+        _verify(url, file, partial)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _transfer(url: str, partial: Path, limit: int) -> None:
+    from http.client import HTTPException
+    from urllib.error import HTTPError
+    from urllib.request import urlopen
+
+    try:
+        with urlopen(url, timeout=_TIMEOUT_SECONDS) as response, partial.open("xb") as out:
+            length = response.headers.get("Content-Length")
+            announced = int(length) if length is not None and length.isdigit() else None
+            received = _copy(response, out, announced, limit, url)
+            out.flush()
+            os.fsync(out.fileno())
+    except HTTPError as error:
+        error.close()
+        raise DownloadError(f"{url} answered {error.code} {error.reason}. Try another base_url=....") from error
+    except (OSError, HTTPException) as error:
+        if isinstance(error, DownloadError):
+            raise
+        raise DownloadError(f"Cannot fetch {url} to {partial.parent}: {error}.") from error
+    if announced is not None and received != announced:
+        raise DownloadError(f"{url} broke off: expected {announced} bytes, received {received}. Try again.")
+
+
+def _copy(response: Any, out: Any, announced: int | None, limit: int, url: str) -> int:
+    from tqdm import tqdm
+
+    received = 0
+    name = url.rsplit("/", 1)[-1]
+    # disable=None: no bar where there is no terminal to draw it on.
+    with tqdm(total=announced, unit="B", unit_scale=True, desc=name, leave=False, disable=None) as bar:
+        while piece := response.read(_CHUNK):
+            out.write(piece)
+            received += len(piece)
+            bar.update(len(piece))
+            if received > limit:
+                raise DownloadError(f"{url} delivers more than {limit} bytes, so it is not the file. Download stopped.")
+    return received
+
+
+def _verify(url: str, file: DataFile, partial: Path) -> None:
+    try:
+        digest, n_bytes = content_sha256(partial, limit=file.n_bytes)
+    except FileFormatError as error:
+        raise DownloadError(f"{url} delivered a damaged gzip file. Try again, or another base_url=....") from error
+    if (digest, n_bytes) != (file.sha256, file.n_bytes):
+        size = f"more than {file.n_bytes}" if n_bytes > file.n_bytes else str(n_bytes)
+        raise DownloadError(
+            f"{url} is not the known file: expected {file.n_bytes} unpacked bytes with SHA-256 {file.sha256}, "
+            f"found {size} bytes with SHA-256 {digest}. Try another base_url=...."
+        )
