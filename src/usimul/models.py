@@ -31,7 +31,7 @@ _SMALLEST_SIDE = 8
 
 
 class ScoreNet(nn.Module):
-    """A network whose output is one score per row, with a sign that can be flipped.
+    """A network whose output is one score per row, with scaled inputs and a sign that can be flipped.
 
     The sign is a buffer and not a change of the last layer's weights, so that any network can be flipped exactly,
     and the flip is saved and loaded with the weights.
@@ -49,15 +49,28 @@ class ScoreNet(nn.Module):
     """
 
     sign: Tensor
+    shift: Tensor
+    scale: Tensor
 
-    def __init__(self, body: nn.Module) -> None:
+    def __init__(self, body: nn.Module, n_features: int = 1) -> None:
         super().__init__()
         self.body = body
         self.register_buffer("sign", torch.tensor(1.0))
+        # One number for each feature, also when all are equal: saved weights then have one shape for every scaling.
+        self.register_buffer("shift", torch.zeros(n_features))
+        self.register_buffer("scale", torch.ones(n_features))
+
+    def set_scaling(self, shift: Tensor | float, deviation: Tensor | float) -> None:
+        """Feed ``(X - shift) / deviation`` to the network; a feature that does not vary is only shifted."""
+        spread = torch.as_tensor(deviation, dtype=self.scale.dtype).expand_as(self.scale)
+        self.shift.copy_(torch.as_tensor(shift, dtype=self.shift.dtype).expand_as(self.shift))
+        # Division by a tiny deviation, rounding noise of a constant feature, would blow up new points.
+        tiny = spread <= 1e-6 * (1.0 + self.shift.abs().to(spread.device))
+        self.scale.copy_(torch.where(tiny, torch.ones_like(spread), 1.0 / spread.clamp_min(1e-30)))
 
     def forward(self, X: Tensor) -> Tensor:
         """Return the scores of the rows of ``X``, shape ``(n,)``."""
-        scores: Tensor = self.body(X)
+        scores: Tensor = self.body((X - self.shift) * self.scale)
         if scores.ndim == 2:
             scores = scores.squeeze(1)
         return self.sign * scores
@@ -212,10 +225,10 @@ Linear gave shape (2, 2).
     shape = None if image_shape is None else _check_image_shape(image_shape, n_features)
     with _seeded(seed):
         if isinstance(model, str):
-            return ScoreNet(_build_named(model, n_features, shape))
+            return ScoreNet(_build_named(model, n_features, shape), n_features)
         body = _user_module(model)
         _check_user_module(body, n_features, shape)
-    return body if isinstance(body, ScoreNet) else ScoreNet(body)
+    return body if isinstance(body, ScoreNet) else ScoreNet(body, n_features)
 
 
 def _build_named(model: str, n_features: int, image_shape: tuple[int, ...] | None) -> nn.Module:

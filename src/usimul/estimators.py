@@ -1,0 +1,441 @@
+"""scikit-learn estimators: argument checks, fitted attributes, and nothing that training does."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import Tags
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+from torch import nn
+
+from usimul.batching import n_steps_per_epoch, pool_tensor
+from usimul.methods import get_method
+from usimul.methods.base import Method, Orientation, Recipe
+from usimul.mixture import acceptance_probability
+from usimul.models import ModelSpec, build_model
+from usimul.sampling import draw
+from usimul.supervision import Labels, Supervision, Triplets
+from usimul.training import Epoch, Fitted, check_recipe, score_sources, scores, train
+from usimul.validation import (
+    DegenerateTrainingWarning,
+    InputError,
+    InputTypeError,
+    PriorMismatchWarning,
+    check_choice,
+    check_fraction,
+    check_prior,
+    check_seed,
+)
+from usimul.weak_risk import WeakRisk, labeled_risk, triplet_risk
+
+__all__ = ["AUTO_CANDIDATES", "USimULClassifier", "WeakClassifier"]
+
+SELECTIONS = ("last", "label-free")
+PRIOR_CHECKS = ("error", "warn", "ignore")
+PRIOR_CHECK_Z = 4.0  # a true prior is refused once in 16,000 collections
+
+AUTO_METHODS = ("joint", "joint-plain", "joint-likelihood")
+AUTO_MODELS = ("mlp", "mlp-dropout")
+AUTO_CANDIDATES = tuple((method, model) for method in AUTO_METHODS for model in AUTO_MODELS)
+
+FloatArray = NDArray[np.float64]
+Progress = Callable[[str, int, int, Epoch], None]
+
+
+class WeakClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Binary classifier trained by any registered method.
+
+    Parameters
+    ----------
+    method
+        Registry key, see `usimul.list_methods`, or ``"auto"``: the joint kinds are tried, and the label-free risk on
+        held-out triplets decides.
+    prior
+        Share of positives P(y = +1). Required, except when ``fit`` gets plain labels.
+    model
+        ``"mlp"``, ``"mlp-dropout"``, ``"mlp-bn"``, ``"linear"``, ``"cnn"``, ``"resnet34"``, a torch module (copied), or a
+        function that makes one. ``"auto"`` lets the label-free risk choose between the plain and the dropout MLP.
+    loss
+        ``"square"``, ``"logistic"``, ``"sigmoid"``, ``"hinge"``; None takes the method's own. The joint kinds have
+        their loss built in.
+    epochs, batch_size, lr, weight_decay, optimizer, schedule
+        Training settings; None takes the method's recipe, which lengthens training on small data.
+    selection
+        ``"last"`` epoch, or the epoch with the least ``"label-free"`` risk on held-out tuples.
+    validation_fraction
+        Share of the tuples held out when something is chosen without labels.
+    n_tuples, n_unlabeled
+        Sizes drawn when ``fit`` gets plain labels (a simulation); None: one tuple for each point, as many unlabeled.
+    prior_check
+        What to do when ``prior`` contradicts the acceptance rate of the triplets: ``"error"``, ``"warn"``, ``"ignore"``.
+    scaling
+        ``"feature"`` standardises each feature, ``"global"`` all by one mean and deviation (usual for images),
+        ``"none"``; ``"auto"`` takes ``"global"`` where ``image_shape`` is given, else ``"feature"``.
+    image_shape
+        ``(channels, height, width)`` of the rows of X, for image models.
+    options
+        Options of the method.
+    device
+        torch device.
+    random_state
+        Seed of initial weights, batches, and draws. Same seed, same machine: same bits.
+    verbose
+        1 prints a line for each epoch.
+
+    Attributes
+    ----------
+    classes_
+        The two labels; the second is the positive one. ``[-1, 1]`` unless ``fit`` got plain labels.
+    history_
+        Lists by epoch: risk, raw_risk, corrected_share, rate, seconds, weak_risk.
+    orientation_
+        How it is known which class is called positive; see `usimul.methods.base.Orientation`.
+    n_epochs_, n_restarts_, interrupted_
+        Epoch that was kept, restarts from a plateau, whether training was interrupted.
+    auto_
+        For ``"auto"``: one row for each candidate.
+
+    Examples
+    --------
+    >>> from usimul.datasets import make_gaussians
+    >>> from usimul.sampling import sample_triplets
+    >>> data = make_gaussians(400, 400, prior=0.3, random_state=0)
+    >>> sup = sample_triplets(data.y_train, 400, n_unlabeled=200, prior=0.3, random_state=0)
+    >>> clf = WeakClassifier("joint", prior=0.3, model="linear", random_state=0).fit(data.X_train, sup)
+    >>> clf.score(data.X_test, data.y_test) > 0.8
+    True
+    """
+
+    def __init__(
+        self,
+        method: str = "joint",
+        *,
+        prior: float | None = None,
+        model: ModelSpec = "mlp",
+        loss: str | None = None,
+        epochs: int | None = None,
+        batch_size: int | None = None,
+        lr: float | None = None,
+        weight_decay: float | None = None,
+        optimizer: str | None = None,
+        schedule: str | None = None,
+        selection: str = "last",
+        validation_fraction: float = 0.2,
+        n_tuples: int | None = None,
+        n_unlabeled: int | None = None,
+        prior_check: str = "error",
+        scaling: str = "auto",
+        image_shape: tuple[int, int, int] | None = None,
+        options: Mapping[str, Any] | None = None,
+        device: str = "cpu",
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.method = method
+        self.prior = prior
+        self.model = model
+        self.loss = loss
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.lr = lr
+        self.weight_decay = weight_decay
+        self.optimizer = optimizer
+        self.schedule = schedule
+        self.selection = selection
+        self.validation_fraction = validation_fraction
+        self.n_tuples = n_tuples
+        self.n_unlabeled = n_unlabeled
+        self.prior_check = prior_check
+        self.scaling = scaling
+        self.image_shape = image_shape
+        self.options = options
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Tags:
+        """Tell scikit-learn that two classes are what this takes."""
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    def fit(self, X: ArrayLike, y: Supervision | ArrayLike, *, progress: Progress | None = None) -> Self:
+        """Train.
+
+        Parameters
+        ----------
+        X
+            The pool of points, ``(n_points, n_features)``.
+        y
+            A supervision object over the rows of X. Or plain labels of two classes: then supervision of the method's
+            kind is drawn from them, which simulates a collection; beyond the draw, labels only name the two classes.
+        progress
+            Called after each epoch with the candidate's name, the epoch, the number of epochs, and what it showed.
+        """
+        check_choice(self.selection, SELECTIONS, "selection")
+        check_choice(self.prior_check, PRIOR_CHECKS, "prior_check")
+        check_fraction(self.validation_fraction, "validation_fraction")
+        names = AUTO_METHODS if self.method == "auto" else (self.method,)
+        methods = [get_method(name) for name in names]
+        if isinstance(y, Supervision):
+            X = validate_data(self, X, dtype=np.float32, order="C")
+            self.classes_ = np.array([-1, 1])
+            prior, sup = self.prior, y
+        else:
+            X, prior, sup = self._draw(X, y, methods[0])
+        generator = check_seed(self.random_state)
+        seed = int(generator.integers(2**31 - 100))
+        sup.check_pool(len(X))
+        for method in methods:
+            method.check(sup, prior)
+        if isinstance(sup, Triplets) and prior is not None:
+            _check_acceptance(sup, prior, self.prior_check)
+        used_prior = 0.5 if prior is None else float(prior)  # only methods that need no prior get here without one
+        models = AUTO_MODELS if isinstance(self.model, str) and self.model == "auto" else (self.model,)
+        candidates = [(method, model) for method in methods for model in models]
+        pool = pool_tensor(X, self.device)
+        if len(candidates) > 1:
+            candidates = [self._choose(candidates, pool, sup, used_prior, seed, progress)]
+        method, model = candidates[0]
+        fitted = self._train(method, model, pool, sup, used_prior, seed, self.selection, progress)
+        self._keep(method, model, fitted, used_prior)
+        if fitted.interrupted:
+            raise KeyboardInterrupt
+        return self
+
+    def _draw(self, X: ArrayLike, y: ArrayLike, method: Method) -> tuple[FloatArray, float, Supervision]:
+        X, y = validate_data(self, X, y, dtype=np.float32, order="C")
+        check_classification_targets(y)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        if len(self.classes_) != 2:
+            found = "one class" if len(self.classes_) == 1 else f"{len(self.classes_)} classes"
+            raise InputError(
+                f"Only binary classification is supported. `y` must hold exactly two classes. Got {found}: "
+                f"{np.array2string(self.classes_, threshold=6)}."
+            )
+        labels = np.where(codes == 1, 1, -1)
+        prior = float(np.mean(labels > 0)) if self.prior is None else check_prior(self.prior)
+        if issubclass(method.supervision, Labels):
+            sup: Supervision = Labels(np.arange(len(labels))[:, None], values=labels, n_points=len(labels))
+        else:
+            sup = draw(
+                method.supervision,
+                labels,
+                self.n_tuples or len(labels),
+                n_unlabeled=self.n_unlabeled or len(labels),
+                prior=prior,
+                random_state=check_seed(self.random_state),
+            )
+        return X, prior, sup.with_known_labels(dict(enumerate(labels.tolist())))
+
+    def _recipe(self, method: Method, sources: Mapping[str, NDArray[np.int64]]) -> Recipe:
+        own = ("epochs", "batch_size", "lr", "weight_decay", "optimizer", "schedule")
+        recipe = check_recipe(
+            replace(method.recipe, **{n: getattr(self, n) for n in own if getattr(self, n) is not None})
+        )
+        if self.epochs is None:
+            wanted = math.ceil(recipe.min_steps / n_steps_per_epoch(sources, recipe.batch_size))
+            recipe = replace(recipe, epochs=max(recipe.epochs, wanted))
+        return recipe
+
+    def _train(
+        self,
+        method: Method,
+        model: ModelSpec,
+        pool: Any,
+        sup: Supervision,
+        prior: float,
+        seed: int,
+        selection: str,
+        progress: Progress | None,
+    ) -> Fitted:
+        held_out = None
+        if selection == "label-free":
+            sup, held_out = sup.split(self.validation_fraction, np.random.default_rng(seed))
+        sources = sup.sources()
+        recipe = self._recipe(method, sources)
+        name = f"{method.name}, {model}" if isinstance(model, str) else method.name
+
+        def build(attempt: int) -> nn.Module:
+            net = build_model(model, pool.shape[1], self.image_shape)
+            net.set_scaling(*self._scaling(pool))
+            return net
+
+        def validate(net: nn.Module) -> float:
+            assert held_out is not None
+            return _weak_risk(score_sources(net, pool, held_out.sources()), held_out, prior, "second-moment").value
+
+        def report(number: int, epoch: Epoch) -> None:
+            if self.verbose:
+                risk = "" if epoch.weak_risk is None else f"  label-free risk {epoch.weak_risk:.4f}"
+                print(f"{name}: epoch {number}/{recipe.epochs}  risk {epoch.risk:.4f}{risk}  {epoch.seconds:.1f} s")
+            if progress is not None:
+                progress(name, number, recipe.epochs, epoch)
+
+        return train(
+            build,
+            pool,
+            sources,
+            lambda: method.objective(sup, prior, loss=self.loss, options=self.options),
+            recipe,
+            seed=seed,
+            known=sup.known_rows,
+            validate=None if held_out is None else validate,
+            report=report,
+        )
+
+    def _scaling(self, pool: Any) -> tuple[Any, Any]:
+        kind = check_choice(self.scaling, ("auto", "feature", "global", "none"), "scaling")
+        if kind == "auto":
+            kind = "feature" if self.image_shape is None else "global"
+        if kind == "none":
+            return 0.0, 1.0
+        if kind == "global":
+            return pool.mean(), pool.std()
+        return pool.mean(dim=0), pool.std(dim=0)
+
+    def _choose(
+        self,
+        candidates: list[tuple[Method, ModelSpec]],
+        pool: Any,
+        sup: Supervision,
+        prior: float,
+        seed: int,
+        progress: Progress | None,
+    ) -> tuple[Method, ModelSpec]:
+        part, held_out = sup.split(self.validation_fraction, np.random.default_rng(seed))
+        rows: list[dict[str, Any]] = []
+        for method, model in candidates:
+            fitted = self._train(method, model, pool, part, prior, seed, "last", progress)
+            if fitted.interrupted:
+                raise KeyboardInterrupt
+            risk = _weak_risk(score_sources(fitted.model, pool, held_out.sources()), held_out, prior, "second-moment")
+            rows.append(
+                {
+                    "method": method.name,
+                    "model": str(model),
+                    "weak_risk": risk.value,
+                    "standard_error": risk.standard_error,
+                }
+            )
+        self.auto_ = rows
+        return candidates[int(np.argmin([row["weak_risk"] for row in rows]))]
+
+    def _keep(self, method: Method, model: ModelSpec, fitted: Fitted, prior: float) -> None:
+        self.module_ = fitted.model
+        self.method_ = method.name
+        self.model_ = model
+        self.prior_ = prior
+        self.orientation_: Orientation = fitted.orientation
+        self.history_ = {key: [asdict(e)[key] for e in fitted.epochs] for key in Epoch.__dataclass_fields__}
+        self.n_epochs_ = fitted.chosen_epoch
+        self.n_restarts_ = fitted.restarts
+        self.interrupted_ = fitted.interrupted
+        if fitted.stuck and not fitted.interrupted:
+            warnings.warn(
+                f"method {method.name!r} is still on its plateau after {fitted.restarts} restarts: all scores are nearly "
+                "equal, and predictions carry no information. Collect more tuples, train longer (epochs=...), or raise lr.",
+                DegenerateTrainingWarning,
+                stacklevel=3,
+            )
+
+    def decision_function(self, X: ArrayLike) -> FloatArray:
+        """Scores, ``(n,)``; a score of at least 0 predicts the second class."""
+        check_is_fitted(self, "module_")
+        X = validate_data(self, X, dtype=np.float32, order="C", reset=False)
+        return scores(self.module_, pool_tensor(X, self.device))
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Predicted classes; a score of exactly 0 counts as positive."""
+        found = self.decision_function(X)  # first: it says so when not fitted
+        predicted: NDArray[Any] = self.classes_[(found >= 0).astype(int)]
+        return predicted
+
+    def predict_proba(self, X: ArrayLike) -> FloatArray:
+        """Probabilities of both classes, ``(n, 2)``: ``sigmoid(score)``.
+
+        A probability model for methods whose record says ``probability`` (the joint kinds, supervised); for the others
+        a monotone map of the score that is not calibrated.
+        """
+        positive = 1.0 / (1.0 + np.exp(-np.clip(self.decision_function(X), -700, 700)))
+        return np.stack([1.0 - positive, positive], axis=1)
+
+    def weak_risk(self, X: ArrayLike, supervision: Supervision, *, kind: str = "second-moment") -> WeakRisk:
+        """Estimate the error rate without labels, with a standard error.
+
+        Use tuples that were not trained on. ``kind`` is ``"second-moment"`` or ``"position-aware"`` (unbiased, noisier,
+        undefined at prior 1/2). The second-moment estimate cannot see swapped class names: read ``orientation_`` too.
+        """
+        check_is_fitted(self, "module_")
+        X = validate_data(self, X, dtype=np.float32, order="C", reset=False)
+        supervision.check_pool(len(X))
+        found = score_sources(self.module_, pool_tensor(X, self.device), supervision.sources())
+        return _weak_risk(found, supervision, self.prior_, kind)
+
+    def score(self, X: ArrayLike, y: Any, sample_weight: ArrayLike | None = None) -> float:
+        """Accuracy on plain labels; on a supervision object, one minus the label-free risk."""
+        if isinstance(y, Supervision):
+            if sample_weight is not None:
+                raise InputError("`sample_weight` does not apply to the label-free score.")
+            return 1.0 - self.weak_risk(X, y).value
+        return float(super().score(X, y, sample_weight))
+
+
+class USimULClassifier(WeakClassifier):
+    """Binary classifier from uncertain-similarity triplets and unlabeled points.
+
+    The same estimator as `WeakClassifier`, for the methods that learn from triplets: ``"joint"`` (default),
+    ``"joint-plain"``, ``"joint-likelihood"``, ``"usimul-exact"``, the printed ``"usimul"``, and ``"auto"``.
+
+    Examples
+    --------
+    >>> USimULClassifier(prior=0.4).method
+    'joint'
+    """
+
+    def fit(self, X: ArrayLike, y: Supervision | ArrayLike, *, progress: Progress | None = None) -> Self:
+        """Train on triplets over the rows of X, or on triplets drawn from plain labels."""
+        if self.method != "auto" and not issubclass(get_method(self.method).supervision, Triplets):
+            raise InputTypeError(
+                f"USimULClassifier takes methods that learn from triplets. Got method {self.method!r}. "
+                "Use WeakClassifier for the others."
+            )
+        return super().fit(X, y, progress=progress)
+
+
+def _weak_risk(found: Mapping[str, FloatArray], sup: Supervision, prior: float, kind: str) -> WeakRisk:
+    if isinstance(sup, Triplets):
+        return triplet_risk(
+            found["triplets"], found.get("unlabeled"), prior, world=sup.world or "definition1", kind=kind
+        )
+    if isinstance(sup, Labels) and sup.values is not None:
+        return labeled_risk(found["labeled"], sup.values)
+    raise InputTypeError(f"no label-free risk is known for {type(sup).__name__}; triplets and labels have one.")
+
+
+def _check_acceptance(sup: Triplets, prior: float, action: str) -> None:
+    """Compare the acceptance rate with P(Y) at the stated prior."""
+    if action == "ignore" or not sup.n_asked or sup.n_accepted is None or sup.world not in (None, "definition1"):
+        return
+    expected = acceptance_probability(prior)
+    observed = sup.n_accepted / sup.n_asked
+    z = (observed - expected) / math.sqrt(expected * (1.0 - expected) / sup.n_asked)
+    if abs(z) <= PRIOR_CHECK_Z:
+        return
+    root = math.sqrt(max(0.0, 4.0 * observed - 3.0))
+    message = (
+        f"`prior`={prior:g} contradicts the triplets: {sup.n_accepted} of {sup.n_asked} were accepted ({observed:.4f}), but "
+        f"{expected:.4f} is expected, {abs(z):.1f} standard errors away. The rate fits a prior of {0.5 * (1 - root):.3f} or "
+        f"{0.5 * (1 + root):.3f}. Correct the prior, or pass prior_check='warn' if it is known from elsewhere."
+    )
+    if action == "error":
+        raise InputError(message)
+    warnings.warn(message, PriorMismatchWarning, stacklevel=4)

@@ -1,0 +1,314 @@
+"""What a method is: a record that says what it takes and claims, and an objective that training minimises."""
+
+from __future__ import annotations
+
+import importlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from usimul.losses import Loss, get_loss
+from usimul.risk import Risk, Term, evaluate
+from usimul.supervision import Supervision
+from usimul.validation import InputError, InputTypeError, check_choice, check_prior
+
+__all__ = [
+    "Batch",
+    "Method",
+    "Objective",
+    "Orientation",
+    "Paper",
+    "Recipe",
+    "RiskMethod",
+    "RiskObjective",
+    "register",
+]
+
+
+@dataclass(frozen=True)
+class Paper:
+    """Where a method comes from."""
+
+    authors: str
+    title: str
+    venue: str
+    year: int
+    link: str = ""
+
+    def __str__(self) -> str:
+        end = f" {self.link}" if self.link else ""
+        return f"{self.authors} ({self.year}). {self.title}. {self.venue}.{end}"
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Training settings that a method asks for; each can be overridden by the user.
+
+    ``min_steps`` lengthens the training of small data sets: the number of epochs grows until there are that many
+    optimiser steps in all. It has no effect when the user sets the number of epochs.
+    """
+
+    epochs: int = 20
+    batch_size: int = 256
+    min_steps: int = 0
+    optimizer: str = "adam"
+    lr: float = 1e-3
+    weight_decay: float = 0.0
+    schedule: str = "constant"
+    loss: str = "logistic"
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One step's data: a single forward pass over the points of all sources.
+
+    Parameters
+    ----------
+    inputs
+        All points of the step, ``(n, n_features)``.
+    flat
+        Their scores, ``(n,)``, with gradient.
+    scores
+        The same scores by source, ``(n_tuples, width)``.
+    index
+        Positions of the step's tuples within their source.
+    """
+
+    inputs: Tensor
+    flat: Tensor
+    scores: Mapping[str, Tensor]
+    index: Mapping[str, Tensor]
+
+
+@dataclass(frozen=True)
+class Orientation:
+    """Which class is called positive, and how that is known.
+
+    Parameters
+    ----------
+    status
+        ``"risk"``: the risk itself fixes it. ``"evidence"``: decided after training from the share of predicted
+        positives and from the anchors' shift. ``"given"``: from points of known label. ``"unknown"``: nothing decides;
+        accuracy is meaningful up to a swap of the names.
+    flipped
+        Whether the trained scores were negated.
+    z
+        How many standard errors speak for the chosen side; None where that does not apply.
+    """
+
+    status: str
+    flipped: bool = False
+    z: float | None = None
+
+    def __str__(self) -> str:
+        strength = "" if self.z is None else f" ({self.z:.1f} standard errors)"
+        flip = ", scores negated" if self.flipped else ""
+        return f"{self.status}{strength}{flip}"
+
+
+class Objective(ABC):
+    """What training minimises for one fit. Holds the state of the fit, if any; the method record holds none."""
+
+    @abstractmethod
+    def step(self, batch: Batch, model: nn.Module) -> Risk:
+        """Return the risk of one mini-batch."""
+
+    def begin(self, model: nn.Module, n_steps: int) -> None:
+        """Prepare for ``n_steps`` optimiser steps on ``model``, which lies on its device already."""
+
+    def after_step(self, model: nn.Module, score: Callable[[], Mapping[str, NDArray[np.float64]]]) -> None:
+        """React to an optimiser step; ``score`` computes the scores of all sources (dear: call it rarely)."""
+
+    def end_epoch(self) -> None:
+        """React to the end of an epoch."""
+
+    def output(self, model: nn.Module) -> nn.Module:
+        """Return the module that predicts: the trained one, or an average of it."""
+        return model
+
+    def orient(self, scores: Mapping[str, NDArray[np.float64]]) -> Orientation:
+        """Decide from the scores of all sources which class is called positive."""
+        return Orientation("risk")
+
+    def is_stuck(self, scores: Mapping[str, NDArray[np.float64]]) -> bool:
+        """Whether the trained scores lie on a plateau from which training should be started again."""
+        return False
+
+
+class Method(ABC):
+    """A named way to learn from one kind of supervision.
+
+    Parameters
+    ----------
+    name
+        Registry key.
+    summary
+        One line for tables.
+    supervision
+        The kind of supervision it takes.
+    formula
+        The risk in plain text.
+    paper
+        Its source.
+    unbiased
+        Worlds in which its uncorrected risk is unbiased; empty if in none. Kinds without worlds use ``("",)``.
+    defined_at_half
+        Whether it works at prior 1/2.
+    needs_prior
+        Whether it needs the class prior.
+    needs_unlabeled
+        Whether it needs unlabeled points.
+    probability
+        Whether ``sigmoid(score)`` models P(y = +1 | x).
+    recipe
+        Training settings it asks for.
+    options
+        Names and default values of its own options.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        summary: str,
+        supervision: type[Supervision],
+        formula: str,
+        paper: Paper | None = None,
+        unbiased: Sequence[str] = (),
+        defined_at_half: bool = True,
+        needs_prior: bool = True,
+        needs_unlabeled: bool = False,
+        probability: bool = False,
+        recipe: Recipe | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.name = name
+        self.summary = summary
+        self.supervision = supervision
+        self.formula = formula
+        self.paper = paper
+        self.unbiased = tuple(unbiased)
+        self.defined_at_half = defined_at_half
+        self.needs_prior = needs_prior
+        self.needs_unlabeled = needs_unlabeled
+        self.probability = probability
+        self.recipe = recipe or Recipe()
+        self.options = dict(options or {})
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name!r}: {self.summary}>"
+
+    @property
+    def doc(self) -> str:
+        """Docstring of the module that defines the method."""
+        return (importlib.import_module(self.module).__doc__ or "").strip()
+
+    @property
+    def module(self) -> str:
+        """Module that registered the method."""
+        return _MODULE_OF[self.name]
+
+    def check(self, supervision: object, prior: float | None) -> None:
+        """Raise unless the method can learn from ``supervision`` at ``prior``."""
+        if not isinstance(supervision, self.supervision):
+            came = type(supervision).__name__
+            how = (
+                f" Draw it from labels with usimul.sampling.{self.supervision.sampler}."
+                if self.supervision.sampler
+                else ""
+            )
+            raise InputTypeError(f"method {self.name!r} learns from {self.supervision.__name__}. Got {came}.{how}")
+        if supervision.n_tuples == 0:
+            raise InputError(f"method {self.name!r} needs at least one tuple. Got {supervision!r}.")
+        if self.needs_unlabeled and supervision.n_unlabeled == 0:
+            raise InputError(
+                f"method {self.name!r} needs unlabeled points beside the tuples. Got none. "
+                "Pass unlabeled=<row indices> to the supervision, or use method='joint'."
+            )
+        if self.needs_prior:
+            check_prior(prior, method=self.name, defined_at_half=self.defined_at_half)
+
+    def resolve_options(self, options: Mapping[str, Any] | None) -> dict[str, Any]:
+        """Return the method's options with defaults filled in; an unknown name is an error."""
+        given = dict(options or {})
+        for name in given:
+            if not self.options:
+                raise InputError(f"method {self.name!r} has no options. Got {name!r}.")
+            check_choice(name, self.options, f"options of method {self.name!r}")
+        return {**self.options, **given}
+
+    @abstractmethod
+    def objective(
+        self,
+        supervision: Supervision,
+        prior: float,
+        *,
+        loss: str | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> Objective:
+        """Return what training minimises."""
+
+
+class RiskObjective(Objective):
+    """A fixed list of Terms."""
+
+    def __init__(self, terms: Sequence[Term], loss: Loss, correction: str) -> None:
+        self.terms = list(terms)
+        self.loss = loss
+        self.correction = correction
+
+    def begin(self, model: nn.Module, n_steps: int) -> None:
+        """Bring weights by tuple to the model's device."""
+        device = next(model.parameters()).device
+        self.terms = [replace(t, weight=t.weight.to(device)) if isinstance(t.weight, Tensor) else t for t in self.terms]
+
+    def step(self, batch: Batch, model: nn.Module) -> Risk:
+        """Evaluate the terms on the batch."""
+        return evaluate(self.terms, batch.scores, self.loss, self.correction, batch.index)
+
+
+TermBuilder = Callable[..., Sequence[Term]]
+
+
+class RiskMethod(Method):
+    """Final: a linear risk, that is a function ``terms(supervision, prior, **options)`` and a correction."""
+
+    def __init__(self, name: str, terms: TermBuilder, *, correction: str = "none", **record: Any) -> None:
+        super().__init__(name, **record)
+        self.terms = terms
+        self.correction = correction
+
+    def objective(
+        self,
+        supervision: Supervision,
+        prior: float,
+        *,
+        loss: str | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> Objective:
+        """Return the risk's terms, weights computed once."""
+        terms = self.terms(supervision, prior, **self.resolve_options(options))
+        return RiskObjective(terms, get_loss(loss or self.recipe.loss), self.correction)
+
+
+@dataclass
+class _Registry:
+    methods: dict[str, Method] = field(default_factory=dict)
+
+
+_REGISTRY = _Registry()
+_MODULE_OF: dict[str, str] = {}
+
+
+def register(method: Method, *, module: str) -> Method:
+    """Add a method to the registry; a name can be taken only once."""
+    if method.name in _REGISTRY.methods and _MODULE_OF[method.name] != module:
+        raise InputError(f"method {method.name!r} is already registered by {_MODULE_OF[method.name]}.")
+    _REGISTRY.methods[method.name] = method
+    _MODULE_OF[method.name] = module
+    return method

@@ -1,0 +1,119 @@
+"""Every linear risk as a list of Terms, and the corrections: the only code that turns scores into a risk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from usimul.losses import Loss
+from usimul.validation import check_choice
+
+__all__ = ["CORRECTIONS", "Risk", "Term", "correct", "evaluate"]
+
+
+@dataclass(frozen=True)
+class Term:
+    """Mean over tuples of ``weight * loss(score[source, columns], label)``.
+
+    Parameters
+    ----------
+    source
+        Name of the source of points.
+    columns
+        Positions inside the tuple; their losses are averaged.
+    label
+        +1 or -1.
+    weight
+        A number, or a tensor with one weight for each tuple of the source.
+    part
+        Partial risk that the term belongs to. A correction acts on each part by itself.
+    """
+
+    source: str
+    columns: tuple[int, ...]
+    label: int
+    weight: float | Tensor
+    part: str
+
+
+CORRECTIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "none": lambda part: part,
+    "relu": torch.relu,
+    "abs": torch.abs,
+}
+"""What is done to the mini-batch mean of a partial risk, which is non-negative in population."""
+
+
+def correct(part: Tensor, correction: str) -> Tensor:
+    """Apply a correction by name: ``none`` r, ``relu`` max(0, r), ``abs`` |r|."""
+    return CORRECTIONS[check_choice(correction, CORRECTIONS, "correction")](part)
+
+
+@dataclass(frozen=True)
+class Risk:
+    """A corrected risk and the uncorrected partial risks it was made from."""
+
+    total: Tensor
+    parts: Mapping[str, Tensor]
+
+    @property
+    def raw(self) -> Tensor:
+        """The uncorrected risk, without gradient."""
+        return torch.stack([part.detach() for part in self.parts.values()]).sum()
+
+    @property
+    def negative(self) -> Tensor:
+        """Whether any partial risk is negative, so that a correction acts."""
+        return (torch.stack([part.detach() for part in self.parts.values()]) < 0).any()
+
+
+def evaluate(
+    terms: Sequence[Term],
+    scores: Mapping[str, Tensor],
+    loss: Loss,
+    correction: str = "none",
+    index: Mapping[str, Tensor] | None = None,
+) -> Risk:
+    """Evaluate a linear risk on the scores of a batch.
+
+    Parameters
+    ----------
+    terms
+        The risk.
+    scores
+        Scores of each source, ``(n, width)``.
+    loss
+        Function of scores and a label.
+    correction
+        Applied to each part; see `CORRECTIONS`.
+    index
+        Positions of the batch's tuples in their source, needed when a term has one weight for each tuple.
+
+    Examples
+    --------
+    >>> from usimul.losses import square
+    >>> terms = [Term("a", (0,), +1, 2.0, "positive"), Term("b", (0,), +1, -1.0, "positive")]
+    >>> z = {"a": torch.tensor([[0.0]]), "b": torch.tensor([[3.0]])}
+    >>> evaluate(terms, z, square, "abs").total
+    tensor(2.)
+    """
+    apply = CORRECTIONS[check_choice(correction, CORRECTIONS, "correction")]
+    values: dict[tuple[str, tuple[int, ...], int], Tensor] = {}
+    parts: dict[str, Tensor] = {}
+    for term in terms:
+        key = (term.source, term.columns, term.label)
+        if key not in values:
+            source = scores[term.source]
+            chosen = source if len(term.columns) == source.shape[1] else source[:, list(term.columns)]
+            values[key] = loss(chosen, term.label)
+        if isinstance(term.weight, Tensor):
+            weight = term.weight if index is None else term.weight[index[term.source]]
+            value = (weight[:, None] * values[key]).mean()
+        else:
+            value = term.weight * values[key].mean()
+        parts[term.part] = parts[term.part] + value if term.part in parts else value
+    total = torch.stack([apply(part) for part in parts.values()]).sum()
+    return Risk(total, parts)

@@ -1,0 +1,260 @@
+"""The one training loop, and scoring. Every method goes through here; nothing here knows any method."""
+
+from __future__ import annotations
+
+import copy
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from usimul.batching import IndexBatches
+from usimul.methods.base import Batch, Objective, Orientation, Recipe
+from usimul.models import negate_output
+from usimul.validation import IntArray, UsimulError, check_choice, check_count, check_real
+
+__all__ = ["Epoch", "Fitted", "OPTIMIZERS", "SCHEDULES", "TrainingDivergedError", "score_sources", "scores", "train"]
+
+OPTIMIZERS = ("adam", "adamw", "sgd")
+SCHEDULES = ("constant", "one-cycle", "exponential")
+EXPONENTIAL_FACTOR, EXPONENTIAL_FLOOR = 0.8, 5e-10  # the released experiment: rate times 0.8 after each epoch
+
+FloatArray = NDArray[np.float64]
+
+
+class TrainingDivergedError(UsimulError, ArithmeticError):
+    """The risk stopped being a finite number."""
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """What one epoch showed. ``weak_risk`` is the held-out label-free risk, where it was asked for."""
+
+    risk: float
+    raw_risk: float
+    corrected_share: float
+    rate: float
+    seconds: float
+    weak_risk: float | None = None
+
+
+@dataclass
+class Fitted:
+    """A trained module and how it came about."""
+
+    model: nn.Module
+    epochs: list[Epoch] = field(default_factory=list)
+    chosen_epoch: int = 0
+    orientation: Orientation = field(default_factory=lambda: Orientation("risk"))
+    restarts: int = 0
+    stuck: bool = False
+    interrupted: bool = False
+
+
+def check_recipe(recipe: Recipe) -> Recipe:
+    """Raise unless every setting is possible."""
+    check_count(recipe.epochs, "epochs")
+    check_count(recipe.batch_size, "batch_size")
+    check_count(recipe.min_steps, "min_steps", low=0)
+    check_real(recipe.lr, "lr", low=0.0, closed="neither")
+    check_real(recipe.weight_decay, "weight_decay", low=0.0)
+    check_choice(recipe.optimizer, OPTIMIZERS, "optimizer")
+    check_choice(recipe.schedule, SCHEDULES, "schedule")
+    return recipe
+
+
+def _optimizer(model: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
+    trained = [p for p in model.parameters() if p.requires_grad]
+    parameters = [  # biases and normalisation gains are not decayed
+        {"params": [p for p in trained if p.ndim > 1], "weight_decay": recipe.weight_decay},
+        {"params": [p for p in trained if p.ndim <= 1], "weight_decay": 0.0},
+    ]
+    if recipe.optimizer == "sgd":
+        return torch.optim.SGD(parameters, lr=recipe.lr, momentum=0.9)
+    kind = torch.optim.AdamW if recipe.optimizer == "adamw" else torch.optim.Adam
+    # foreach: one kernel for all parameters; for small nets the per-parameter loop costs as much as the mathematics.
+    return kind(parameters, lr=recipe.lr, foreach=True)
+
+
+def _schedule(
+    optimizer: torch.optim.Optimizer, recipe: Recipe, n_steps: int
+) -> torch.optim.lr_scheduler.LRScheduler | None:
+    if recipe.schedule == "one-cycle":
+        return torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=recipe.lr, total_steps=recipe.epochs * n_steps)
+    if recipe.schedule == "exponential":
+        floor = EXPONENTIAL_FLOOR / recipe.lr
+        return torch.optim.lr_scheduler.LambdaLR(
+            optimizer, lambda step: max(EXPONENTIAL_FACTOR ** (step // n_steps), floor)
+        )
+    return None
+
+
+def train(
+    build: Callable[[int], nn.Module],
+    pool: Tensor,
+    sources: Mapping[str, IntArray],
+    objective: Callable[[], Objective],
+    recipe: Recipe,
+    *,
+    seed: int,
+    known: IntArray | None = None,
+    validate: Callable[[nn.Module], float] | None = None,
+    report: Callable[[int, Epoch], None] | None = None,
+    max_restarts: int = 2,
+) -> Fitted:
+    """Train a fresh module; start again, with another seed, when the objective says that it is stuck.
+
+    Parameters
+    ----------
+    build
+        Makes an untrained module from an attempt number (0, 1, ...); torch's global seed is set before the call.
+    pool
+        All points, on their device, ``(n_points, n_features)``.
+    sources
+        Row indices of each source of points.
+    objective
+        Makes a fresh objective for an attempt.
+    recipe
+        Settings.
+    seed
+        Seed of initial weights, batches and dropout. Same seed, same machine, same number of threads: same bits.
+    known
+        Rows of points with a known label, which only name the classes; their scores reach the objective as ``"known"``.
+    validate
+        Label-free criterion of a module, lower is better; when given, the epoch with the least value is kept.
+    report
+        Called after each epoch.
+    max_restarts
+        How often to start again from a plateau, each time with more epochs, before giving up and saying so.
+
+    Returns
+    -------
+    Fitted
+        After an interruption by the user: what was trained so far, with ``interrupted`` set.
+    """
+    check_recipe(recipe)
+    scored = dict(sources) if known is None else {**sources, "known": known[:, None]}
+    for attempt in range(max_restarts + 1):
+        longer = replace(recipe, epochs=recipe.epochs * (attempt + 1))
+        with torch.random.fork_rng(devices=[pool.device] if pool.device.type == "cuda" else []):
+            torch.manual_seed(seed + attempt)
+            current = objective()
+            model = build(attempt).to(pool.device)
+            fitted = _attempt(model, pool, sources, scored, current, longer, seed + attempt, validate, report)
+        fitted.restarts = attempt
+        found = score_sources(fitted.model, pool, scored)
+        fitted.stuck = current.is_stuck(found)
+        if not fitted.stuck or fitted.interrupted:
+            break
+    fitted.orientation = current.orient(found)
+    if fitted.orientation.flipped:
+        negate_output(fitted.model)
+    return fitted
+
+
+def _attempt(
+    model: nn.Module,
+    pool: Tensor,
+    sources: Mapping[str, IntArray],
+    scored: Mapping[str, IntArray],
+    objective: Objective,
+    recipe: Recipe,
+    seed: int,
+    validate: Callable[[nn.Module], float] | None,
+    report: Callable[[int, Epoch], None] | None,
+) -> Fitted:
+    generator = torch.Generator().manual_seed(seed)
+    batches = IndexBatches(sources, recipe.batch_size, generator, pool.device)
+    optimizer = _optimizer(model, recipe)
+    schedule = _schedule(optimizer, recipe, batches.n_steps)
+    objective.begin(model, recipe.epochs * batches.n_steps)
+    fitted = Fitted(model)
+    best, best_value = None, math.inf
+    try:
+        for number in range(recipe.epochs):
+            started = time.perf_counter()
+            rate = optimizer.param_groups[0]["lr"]
+            total, raw, negative = _run_epoch(
+                model,
+                pool,
+                batches,
+                objective,
+                optimizer,
+                schedule,
+                lambda: score_sources(objective.output(model), pool, scored),
+            )
+            if not math.isfinite(total):
+                raise TrainingDivergedError(
+                    f"the risk became {total} in epoch {number + 1} of {recipe.epochs}. Lower the learning rate "
+                    f"(lr={recipe.lr:g}) or standardise the features."
+                )
+            value = None if validate is None else validate(objective.output(model))
+            epoch = Epoch(total, raw, negative, rate, time.perf_counter() - started, value)
+            fitted.epochs.append(epoch)
+            if value is not None and value <= best_value:  # ties: the later epoch has seen more
+                best, best_value = copy.deepcopy(objective.output(model)), value
+                fitted.chosen_epoch = number + 1
+            if report is not None:
+                report(number + 1, epoch)
+    except KeyboardInterrupt:
+        fitted.interrupted = True
+    if best is None:
+        best, fitted.chosen_epoch = objective.output(model), len(fitted.epochs)
+    fitted.model = best.eval()
+    return fitted
+
+
+def _run_epoch(
+    model: nn.Module,
+    pool: Tensor,
+    batches: IndexBatches,
+    objective: Objective,
+    optimizer: torch.optim.Optimizer,
+    schedule: torch.optim.lr_scheduler.LRScheduler | None,
+    score: Callable[[], Mapping[str, FloatArray]],
+) -> tuple[float, float, float]:
+    """Return the mean corrected risk, the mean uncorrected risk, and the share of batches that were corrected."""
+    model.train()
+    sums = torch.zeros(3, dtype=torch.float64, device=pool.device)
+    for index, rows in batches.epoch():
+        inputs = pool.index_select(0, torch.cat([r.flatten() for r in rows.values()]))
+        flat = model(inputs)  # one forward pass over all sources
+        by_source = flat.split([r.numel() for r in rows.values()])
+        scores = {name: part.view(r.shape) for (name, r), part in zip(rows.items(), by_source, strict=True)}
+        risk = objective.step(Batch(inputs, flat, scores, index), model)
+        optimizer.zero_grad(set_to_none=True)
+        risk.total.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+        if schedule is not None:
+            schedule.step()
+        objective.after_step(model, score)
+        sums += torch.stack([risk.total.detach().double(), risk.raw.double(), risk.negative.double()])
+    objective.end_epoch()
+    total, raw, negative = (sums / batches.n_steps).tolist()
+    return total, raw, negative
+
+
+def scores(model: nn.Module, pool: Tensor, *, chunk: int = 8192) -> FloatArray:
+    """Scores of all points of a pool, in chunks, in evaluation mode and without gradients."""
+    was_training = model.training
+    model.eval()
+    with torch.inference_mode():
+        parts = [model(pool[start : start + chunk]).double().cpu() for start in range(0, len(pool), chunk)]
+    model.train(was_training)
+    return torch.cat(parts).numpy() if parts else np.empty(0)
+
+
+def score_sources(model: nn.Module, pool: Tensor, sources: Mapping[str, IntArray]) -> dict[str, FloatArray]:
+    """Scores of the points of each source, ``(n_tuples, width)``; each used point is scored once."""
+    used, place = np.unique(np.concatenate([rows.ravel() for rows in sources.values()]), return_inverse=True)
+    every = scores(model, pool[torch.as_tensor(used, device=pool.device)])[place]
+    found, start = {}, 0
+    for name, rows in sources.items():
+        found[name] = every[start : start + rows.size].reshape(rows.shape)
+        start += rows.size
+    return found

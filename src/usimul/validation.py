@@ -1,0 +1,250 @@
+"""Errors and argument checks: the only place that words what a caller did wrong.
+
+Every message has three parts: what was expected, what came, and what to do about it.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import numbers
+from collections.abc import Iterable
+from typing import Any, Literal, NoReturn
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = [
+    "DegenerateTrainingWarning",
+    "FileFormatError",
+    "InputError",
+    "InputTypeError",
+    "MissingDependencyError",
+    "PriorMismatchWarning",
+    "UsimulError",
+    "UsimulWarning",
+    "check_choice",
+    "check_count",
+    "check_fraction",
+    "check_labels",
+    "check_labels_subset",
+    "check_prior",
+    "check_real",
+    "check_rows",
+    "check_seed",
+    "missing_dependency",
+]
+
+IntArray = NDArray[np.int64]
+
+
+class UsimulError(Exception):
+    """Base of every error raised on purpose by this package."""
+
+
+class InputError(UsimulError, ValueError):
+    """An argument has an impossible value."""
+
+
+class InputTypeError(UsimulError, TypeError):
+    """An argument has the wrong type."""
+
+
+class FileFormatError(UsimulError, ValueError):
+    """A file is damaged, of another kind, or of an unknown format version."""
+
+
+class MissingDependencyError(UsimulError, ImportError):
+    """An optional package is needed and not installed."""
+
+
+class UsimulWarning(UserWarning):
+    """Base of every warning given by this package."""
+
+
+class PriorMismatchWarning(UsimulWarning):
+    """The stated class prior and the observed acceptance rate disagree."""
+
+
+class DegenerateTrainingWarning(UsimulWarning):
+    """Training ended in a predictor without information."""
+
+
+def check_choice(value: object, choices: Iterable[str], name: str) -> str:
+    """Return ``value`` if it is one of ``choices``; otherwise name the nearest ones.
+
+    >>> check_choice("abs", ["none", "relu", "abs"], "correction")
+    'abs'
+    >>> check_choice("ab", ["none", "relu", "abs"], "correction")
+    Traceback (most recent call last):
+    ...
+    usimul.validation.InputError: `correction` must be one of: none, relu, abs. Got 'ab'. Did you mean 'abs'?
+    """
+    known = list(choices)
+    if isinstance(value, str) and value in known:
+        return value
+    near = difflib.get_close_matches(value, known, n=3, cutoff=0.4) if isinstance(value, str) else []
+    hint = f" Did you mean {' or '.join(repr(n) for n in near)}?" if near else ""
+    error = InputError if isinstance(value, str) else InputTypeError
+    raise error(f"`{name}` must be one of: {', '.join(known)}. Got {value!r}.{hint}")
+
+
+def check_real(
+    value: object,
+    name: str,
+    *,
+    low: float = -math.inf,
+    high: float = math.inf,
+    closed: Literal["both", "left", "right", "neither"] = "both",
+) -> float:
+    """Return ``value`` as a float inside the stated interval."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise InputTypeError(f"`{name}` must be a number. Got {value!r} of type {type(value).__name__}.")
+    number = float(value)
+    above = number >= low if closed in ("both", "left") else number > low
+    below = number <= high if closed in ("both", "right") else number < high
+    if not (above and below) or math.isnan(number):
+        left, right = "[" if closed in ("both", "left") else "(", "]" if closed in ("both", "right") else ")"
+        raise InputError(f"`{name}` must lie in {left}{low:g}, {high:g}{right}. Got {number!r}.")
+    return number
+
+
+def check_fraction(value: object, name: str) -> float:
+    """Return ``value`` as a float strictly between 0 and 1."""
+    return check_real(value, name, low=0.0, high=1.0, closed="neither")
+
+
+def check_count(value: object, name: str, *, low: int = 1) -> int:
+    """Return ``value`` as an integer of at least ``low``."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise InputTypeError(f"`{name}` must be an integer. Got {value!r} of type {type(value).__name__}.")
+    if value < low:
+        raise InputError(f"`{name}` must be at least {low}. Got {int(value)}.")
+    return int(value)
+
+
+def check_prior(value: object, *, method: str | None = None, defined_at_half: bool = True) -> float:
+    """Return the class prior P(y = +1), which must lie in (0, 1).
+
+    Pointwise methods that divide by ``2 * prior - 1`` also refuse one half.
+    """
+    who = f" for method {method!r}" if method else ""
+    if value is None:
+        raise InputError(
+            f"`prior`, the share of positives P(y = +1), is required{who}. Got None. "
+            "Pass prior=..., estimated from the acceptance rate or from a few labels."
+        )
+    prior = check_fraction(value, "prior")
+    if not defined_at_half and abs(2.0 * prior - 1.0) < 1e-6:
+        raise InputError(
+            f"`prior` must differ from 0.5{who}, because its weights divide by 2 * prior - 1. Got {prior!r}. "
+            "Use method='joint', which works at 0.5 (up to the names of the two classes)."
+        )
+    return prior
+
+
+def check_seed(value: object, name: str = "random_state") -> np.random.Generator:
+    """Return a NumPy generator made from None, an integer, a Generator, or a RandomState."""
+    if isinstance(value, np.random.Generator):
+        return value
+    if isinstance(value, np.random.RandomState):
+        return np.random.default_rng(int(value.randint(0, 2**31 - 1)))
+    if value is None:
+        return np.random.default_rng()
+    return np.random.default_rng(check_count(value, name, low=0))
+
+
+def _refuse_rows(name: str, message: str, bad: NDArray[Any], shown: int = 5) -> NoReturn:
+    listed = ", ".join(str(int(i)) for i in bad[:shown])
+    more = f" and {bad.size - shown} more" if bad.size > shown else ""
+    raise InputError(f"`{name}` {message}: position {listed}{more}.")
+
+
+def check_rows(
+    value: ArrayLike, name: str, *, width: int, n_points: int | None = None, distinct: bool = True
+) -> IntArray:
+    """Return row indices as a read-only int64 array of shape ``(n, width)``.
+
+    Parameters
+    ----------
+    value
+        Anything array-like of integers. A 1-D array is accepted when ``width`` is 1.
+    name
+        The argument's name, for messages.
+    width
+        How many points one tuple holds.
+    n_points
+        Size of the pool that the rows point into; None skips the upper bound.
+    distinct
+        Whether the rows of one tuple must differ from each other.
+    """
+    rows = np.asarray(value)
+    if rows.size == 0:
+        rows = np.zeros((0, width), dtype=np.int64)
+    if rows.ndim == 1 and width == 1:
+        rows = rows[:, None]
+    if rows.ndim != 2 or rows.shape[1] != width:
+        hint = (
+            " It looks like copies of points; pass row indices into X instead."
+            if rows.ndim == 3
+            else " Each line is one tuple of row indices into X."
+        )
+        raise InputError(f"`{name}` must have shape (n, {width}). Got shape {rows.shape}.{hint}")
+    if not np.issubdtype(rows.dtype, np.integer):
+        whole = rows.astype(np.float64) if np.issubdtype(rows.dtype, np.floating) else None
+        if whole is None or not np.all(np.abs(whole) < 2.0**53) or np.any(whole != np.floor(whole)):
+            raise InputTypeError(f"`{name}` must hold integer row indices. Got dtype {rows.dtype}.")
+    rows = np.array(rows, dtype=np.int64, order="C")
+    negative = np.flatnonzero((rows < 0).any(axis=1))
+    if negative.size:
+        _refuse_rows(name, f"has negative row indices (smallest {int(rows.min())})", negative)
+    if n_points is not None:
+        outside = np.flatnonzero((rows >= n_points).any(axis=1))
+        if outside.size:
+            _refuse_rows(
+                name,
+                f"points outside the pool of {n_points} rows (largest index {int(rows.max())}; "
+                f"indices run from 0 to {n_points - 1})",
+                outside,
+            )
+    if distinct and width > 1 and rows.shape[0]:
+        ordered = np.sort(rows, axis=1)
+        repeated = np.flatnonzero((ordered[:, 1:] == ordered[:, :-1]).any(axis=1))
+        if repeated.size:
+            _refuse_rows(name, "repeats a row inside one tuple, which says nothing about its class", repeated)
+    rows.setflags(write=False)
+    return rows
+
+
+def check_labels(value: ArrayLike, name: str = "y") -> IntArray:
+    """Return labels as an int64 vector of +1 and -1; both classes must occur."""
+    labels = np.asarray(value)
+    if labels.ndim != 1:
+        raise InputError(f"`{name}` must be one-dimensional. Got shape {labels.shape}.")
+    found = np.unique(labels if labels.dtype.kind in "biufUS" else labels.astype(str))
+    if labels.dtype.kind not in "iuf" or not np.array_equal(found, [-1, 1]):
+        shown = ", ".join(str(v) for v in found[:6]) + (", ..." if found.size > 6 else "") or "none"
+        hint = f" Translate them first: np.where({name} == positive, 1, -1)." if found.size > 1 else ""
+        raise InputError(
+            f"`{name}` must hold both labels +1 and -1 and nothing else. "
+            f"Got values: {shown} (dtype {labels.dtype}).{hint}"
+        )
+    return labels.astype(np.int64)
+
+
+def check_labels_subset(value: ArrayLike, name: str, *, n: int) -> IntArray:
+    """Return ``n`` labels of +1 or -1, of which one class may be missing."""
+    labels = np.asarray(value)
+    if labels.shape != (n,) or (n and not np.isin(labels, (-1, 1)).all()):
+        raise InputError(f"`{name}` must hold {n} labels, each +1 or -1. Got {np.array2string(labels, threshold=6)}.")
+    labels = labels.astype(np.int64)
+    labels.setflags(write=False)
+    return labels
+
+
+def missing_dependency(package: str, extra: str, purpose: str) -> MissingDependencyError:
+    """Return the error that says which line installs an optional package."""
+    return MissingDependencyError(
+        f"{purpose} needs the package '{package}', which is not installed. "
+        f"Install it with: pip install 'usimul[{extra}]'"
+    )
