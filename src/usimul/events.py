@@ -163,7 +163,7 @@ def companions(k: int) -> Event:
 
 
 def _shuffled_pair() -> Event:
-    """A similar pair and one more point, the two other slots shuffled: y = y' counts half, and so does y = y''."""
+    """Return "a similar pair and one more point, other slots shuffled": y = y' counts half, and so does y = y''."""
     tuples = tuple(y for y in product((0, 1), repeat=3) if y[0] in y[1:])
     return Event("shuffled-pair", tuples, tuple(0.5 * (y[0] == y[1]) + 0.5 * (y[0] == y[2]) for y in tuples))
 
