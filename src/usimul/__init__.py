@@ -70,7 +70,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401
+def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'usimul' has no attribute {name!r}; it has: {', '.join(__all__)}")
     return getattr(importlib.import_module(f"usimul.{_HOME[name]}"), name)

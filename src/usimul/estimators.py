@@ -50,7 +50,7 @@ FloatArray = NDArray[np.float64]
 Progress = Callable[[str, int, int, Epoch], None]
 
 
-class WeakClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class WeakClassifier(ClassifierMixin, BaseEstimator):
     """Binary classifier trained by any registered method.
 
     Parameters
@@ -61,8 +61,8 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     prior
         Share of positives P(y = +1). Required, except when ``fit`` gets plain labels.
     model
-        ``"mlp"``, ``"mlp-dropout"``, ``"mlp-bn"``, ``"linear"``, ``"cnn"``, ``"resnet34"``, a torch module (copied), or a
-        function that makes one. ``"auto"`` lets the label-free risk choose between the plain and the dropout MLP.
+        ``"mlp"``, ``"mlp-dropout"``, ``"mlp-bn"``, ``"linear"``, ``"cnn"``, ``"resnet34"``, a torch module (copied), or
+        a function that makes one. ``"auto"`` lets the label-free risk choose between the plain and the dropout MLP.
     loss
         ``"square"``, ``"logistic"``, ``"sigmoid"``, ``"hinge"``; None takes the method's own. The joint kinds have
         their loss built in.
@@ -75,7 +75,8 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     n_tuples, n_unlabeled
         Sizes drawn when ``fit`` gets plain labels (a simulation); None: one tuple for each point, as many unlabeled.
     prior_check
-        What to do when ``prior`` contradicts the acceptance rate of the triplets: ``"error"``, ``"warn"``, ``"ignore"``.
+        What to do when ``prior`` contradicts the acceptance rate of the triplets: ``"error"``, ``"warn"``, or
+        ``"ignore"``.
     scaling
         ``"feature"`` standardises each feature, ``"global"`` all by one mean and deviation (usual for images),
         ``"none"``; ``"auto"`` takes ``"global"`` where ``image_shape`` is given, else ``"feature"``.
@@ -167,7 +168,7 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.classifier_tags.multi_class = False
         return tags
 
-    def fit(self, X: ArrayLike, y: Supervision | ArrayLike, *, progress: Progress | None = None) -> Self:
+    def fit(self, X: Any, y: Supervision | ArrayLike, *, progress: Progress | None = None) -> Self:
         """Train.
 
         Parameters
@@ -211,7 +212,7 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise KeyboardInterrupt
         return self
 
-    def _draw(self, X: ArrayLike, y: ArrayLike, method: Method) -> tuple[FloatArray, float, Supervision]:
+    def _draw(self, X: Any, y: ArrayLike, method: Method) -> tuple[FloatArray, float, Supervision]:
         X, y = validate_data(self, X, y, dtype=np.float32, order="C")
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
@@ -341,25 +342,26 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.interrupted_ = fitted.interrupted
         if fitted.stuck and not fitted.interrupted:
             warnings.warn(
-                f"method {method.name!r} is still on its plateau after {fitted.restarts} restarts: all scores are nearly "
-                "equal, and predictions carry no information. Collect more tuples, train longer (epochs=...), or raise lr.",
+                f"method {method.name!r} is still on its plateau after {fitted.restarts} restarts: all scores are "
+                "nearly equal, and predictions carry no information. Collect more tuples, train longer (epochs=...), or "
+                "raise lr.",
                 DegenerateTrainingWarning,
                 stacklevel=3,
             )
 
-    def decision_function(self, X: ArrayLike) -> FloatArray:
+    def decision_function(self, X: Any) -> FloatArray:
         """Scores, ``(n,)``; a score of at least 0 predicts the second class."""
         check_is_fitted(self, "module_")
         X = validate_data(self, X, dtype=np.float32, order="C", reset=False)
         return scores(self.module_, pool_tensor(X, self.device))
 
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
+    def predict(self, X: Any) -> NDArray[Any]:
         """Predicted classes; a score of exactly 0 counts as positive."""
         found = self.decision_function(X)  # first: it says so when not fitted
         predicted: NDArray[Any] = self.classes_[(found >= 0).astype(int)]
         return predicted
 
-    def predict_proba(self, X: ArrayLike) -> FloatArray:
+    def predict_proba(self, X: Any) -> FloatArray:
         """Probabilities of both classes, ``(n, 2)``: ``sigmoid(score)``.
 
         A probability model for methods whose record says ``probability`` (the joint kinds, supervised); for the others
@@ -368,7 +370,7 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         positive = 1.0 / (1.0 + np.exp(-np.clip(self.decision_function(X), -700, 700)))
         return np.stack([1.0 - positive, positive], axis=1)
 
-    def weak_risk(self, X: ArrayLike, supervision: Supervision, *, kind: str = "second-moment") -> WeakRisk:
+    def weak_risk(self, X: Any, supervision: Supervision, *, kind: str = "second-moment") -> WeakRisk:
         """Estimate the error rate without labels, with a standard error.
 
         Use tuples that were not trained on. ``kind`` is ``"second-moment"`` or ``"position-aware"`` (unbiased, noisier,
@@ -380,7 +382,7 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         found = score_sources(self.module_, pool_tensor(X, self.device), supervision.sources())
         return _weak_risk(found, supervision, self.prior_, kind)
 
-    def score(self, X: ArrayLike, y: Any, sample_weight: ArrayLike | None = None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """Accuracy on plain labels; on a supervision object, one minus the label-free risk."""
         if isinstance(y, Supervision):
             if sample_weight is not None:
@@ -401,7 +403,7 @@ class USimULClassifier(WeakClassifier):
     'joint'
     """
 
-    def fit(self, X: ArrayLike, y: Supervision | ArrayLike, *, progress: Progress | None = None) -> Self:
+    def fit(self, X: Any, y: Supervision | ArrayLike, *, progress: Progress | None = None) -> Self:
         """Train on triplets over the rows of X, or on triplets drawn from plain labels."""
         if self.method != "auto" and not issubclass(get_method(self.method).supervision, Triplets):
             raise InputTypeError(
@@ -432,9 +434,9 @@ def _check_acceptance(sup: Triplets, prior: float, action: str) -> None:
         return
     root = math.sqrt(max(0.0, 4.0 * observed - 3.0))
     message = (
-        f"`prior`={prior:g} contradicts the triplets: {sup.n_accepted} of {sup.n_asked} were accepted ({observed:.4f}), but "
-        f"{expected:.4f} is expected, {abs(z):.1f} standard errors away. The rate fits a prior of {0.5 * (1 - root):.3f} or "
-        f"{0.5 * (1 + root):.3f}. Correct the prior, or pass prior_check='warn' if it is known from elsewhere."
+        f"`prior`={prior:g} contradicts the triplets: {sup.n_accepted} of {sup.n_asked} were accepted ({observed:.4f}), "
+        f"but {expected:.4f} is expected, {abs(z):.1f} standard errors away. The rate fits a prior of "
+        f"{0.5 * (1 - root):.3f} or {0.5 * (1 + root):.3f}. Correct the prior, or pass prior_check='warn' if it is known from elsewhere."
     )
     if action == "error":
         raise InputError(message)

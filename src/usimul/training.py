@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from usimul.batching import IndexBatches
-from usimul.methods.base import Batch, Objective, Orientation, Recipe
+from usimul.methods.base import Batch, Objective, Orientation, Recipe, Run
 from usimul.models import negate_output
 from usimul.validation import IntArray, UsimulError, check_choice, check_count, check_real
 
-__all__ = ["Epoch", "Fitted", "OPTIMIZERS", "SCHEDULES", "TrainingDivergedError", "score_sources", "scores", "train"]
+__all__ = ["OPTIMIZERS", "SCHEDULES", "Epoch", "Fitted", "TrainingDivergedError", "score_sources", "scores", "train"]
 
 OPTIMIZERS = ("adam", "adamw", "sgd")
 SCHEDULES = ("constant", "one-cycle", "exponential")
@@ -172,39 +172,38 @@ def _attempt(
     batches = IndexBatches(sources, recipe.batch_size, generator, pool.device)
     optimizer = _optimizer(model, recipe)
     schedule = _schedule(optimizer, recipe, batches.n_steps)
-    objective.begin(model, recipe.epochs * batches.n_steps)
+    objective.begin(
+        Run(
+            model,
+            recipe.epochs * batches.n_steps,
+            score=lambda: score_sources(objective.output(), pool, scored),
+            negate=negate_output,
+        )
+    )
     fitted = Fitted(model)
     best, best_value = None, math.inf
     try:
         for number in range(recipe.epochs):
             started = time.perf_counter()
             rate = optimizer.param_groups[0]["lr"]
-            total, raw, negative = _run_epoch(
-                model,
-                pool,
-                batches,
-                objective,
-                optimizer,
-                schedule,
-                lambda: score_sources(objective.output(model), pool, scored),
-            )
+            total, raw, negative = _run_epoch(model, pool, batches, objective, optimizer, schedule)
             if not math.isfinite(total):
                 raise TrainingDivergedError(
                     f"the risk became {total} in epoch {number + 1} of {recipe.epochs}. Lower the learning rate "
                     f"(lr={recipe.lr:g}) or standardise the features."
                 )
-            value = None if validate is None else validate(objective.output(model))
+            value = None if validate is None else validate(objective.output())
             epoch = Epoch(total, raw, negative, rate, time.perf_counter() - started, value)
             fitted.epochs.append(epoch)
             if value is not None and value <= best_value:  # ties: the later epoch has seen more
-                best, best_value = copy.deepcopy(objective.output(model)), value
+                best, best_value = copy.deepcopy(objective.output()), value
                 fitted.chosen_epoch = number + 1
             if report is not None:
                 report(number + 1, epoch)
     except KeyboardInterrupt:
         fitted.interrupted = True
     if best is None:
-        best, fitted.chosen_epoch = objective.output(model), len(fitted.epochs)
+        best, fitted.chosen_epoch = objective.output(), len(fitted.epochs)
     fitted.model = best.eval()
     return fitted
 
@@ -216,7 +215,6 @@ def _run_epoch(
     objective: Objective,
     optimizer: torch.optim.Optimizer,
     schedule: torch.optim.lr_scheduler.LRScheduler | None,
-    score: Callable[[], Mapping[str, FloatArray]],
 ) -> tuple[float, float, float]:
     """Return the mean corrected risk, the mean uncorrected risk, and the share of batches that were corrected."""
     model.train()
@@ -226,13 +224,13 @@ def _run_epoch(
         flat = model(inputs)  # one forward pass over all sources
         by_source = flat.split([r.numel() for r in rows.values()])
         scores = {name: part.view(r.shape) for (name, r), part in zip(rows.items(), by_source, strict=True)}
-        risk = objective.step(Batch(inputs, flat, scores, index), model)
+        risk = objective.step(Batch(inputs, flat, scores, index))
         optimizer.zero_grad(set_to_none=True)
         risk.total.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         if schedule is not None:
             schedule.step()
-        objective.after_step(model, score)
+        objective.after_step()
         sums += torch.stack([risk.total.detach().double(), risk.raw.double(), risk.negative.double()])
     objective.end_epoch()
     total, raw, negative = (sums / batches.n_steps).tolist()

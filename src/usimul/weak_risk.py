@@ -31,7 +31,7 @@ class WeakRisk:
     kind: str
 
     def interval(self, z: float = 1.96) -> tuple[float, float]:
-        """Normal interval around the estimate, cut to [0, 1]."""
+        """Return the normal interval around the estimate, cut to [0, 1]."""
         return max(0.0, self.value - z * self.standard_error), min(1.0, self.value + z * self.standard_error)
 
     def __str__(self) -> str:
@@ -61,7 +61,8 @@ def second_moment_risk(
 
     In the world ``definition1``, :math:`E_Y[d d'] = (3 A^2 + e^2) / (4 Z)`, so
     :math:`e = -\sqrt{\max(0, 4 Z\, \mathrm{mean}[d (d' + d'')/2] - 3 A^2)}`, A averaged over companions and unlabeled
-    points. In ``pair_plus_unlabeled``, :math:`E[d (d' + d'')/2] = (2 A^2 + D A e + e^2)/(4 p_S)`, A over unlabeled points.
+    points. In ``pair_plus_unlabeled``, :math:`E[d (d' + d'')/2] = (2 A^2 + D A e + e^2)/(4 p_S)`, A over unlabeled
+    points.
     The square root takes the side "better than chance": a classifier with swapped names looks as good as the right one.
 
     Parameters

@@ -26,6 +26,7 @@ __all__ = [
     "Recipe",
     "RiskMethod",
     "RiskObjective",
+    "Run",
     "register",
 ]
 
@@ -111,25 +112,50 @@ class Orientation:
         return f"{self.status}{strength}{flip}"
 
 
+@dataclass(frozen=True)
+class Run:
+    """What an objective may know and do of the training that it is part of.
+
+    Parameters
+    ----------
+    model
+        The module in training, on its device.
+    n_steps
+        Optimiser steps in all.
+    score
+        Computes the scores of all sources with ``output()``; as dear as an epoch's forward passes, so call it rarely.
+    negate
+        Flips the sign of a module's scores.
+    """
+
+    model: nn.Module
+    n_steps: int
+    score: Callable[[], Mapping[str, NDArray[np.float64]]]
+    negate: Callable[[nn.Module], None]
+
+
 class Objective(ABC):
     """What training minimises for one fit. Holds the state of the fit, if any; the method record holds none."""
 
+    run: Run
+
     @abstractmethod
-    def step(self, batch: Batch, model: nn.Module) -> Risk:
+    def step(self, batch: Batch) -> Risk:
         """Return the risk of one mini-batch."""
 
-    def begin(self, model: nn.Module, n_steps: int) -> None:
-        """Prepare for ``n_steps`` optimiser steps on ``model``, which lies on its device already."""
+    def begin(self, run: Run) -> None:
+        """Prepare for a training; called once, before the first step."""
+        self.run = run
 
-    def after_step(self, model: nn.Module, score: Callable[[], Mapping[str, NDArray[np.float64]]]) -> None:
-        """React to an optimiser step; ``score`` computes the scores of all sources (dear: call it rarely)."""
+    def after_step(self) -> None:  # noqa: B027  most objectives have nothing to do here
+        """React to an optimiser step."""
 
-    def end_epoch(self) -> None:
+    def end_epoch(self) -> None:  # noqa: B027  as above
         """React to the end of an epoch."""
 
-    def output(self, model: nn.Module) -> nn.Module:
+    def output(self) -> nn.Module:
         """Return the module that predicts: the trained one, or an average of it."""
-        return model
+        return self.run.model
 
     def orient(self, scores: Mapping[str, NDArray[np.float64]]) -> Orientation:
         """Decide from the scores of all sources which class is called positive."""
@@ -262,12 +288,13 @@ class RiskObjective(Objective):
         self.loss = loss
         self.correction = correction
 
-    def begin(self, model: nn.Module, n_steps: int) -> None:
+    def begin(self, run: Run) -> None:
         """Bring weights by tuple to the model's device."""
-        device = next(model.parameters()).device
+        super().begin(run)
+        device = next(run.model.parameters()).device
         self.terms = [replace(t, weight=t.weight.to(device)) if isinstance(t.weight, Tensor) else t for t in self.terms]
 
-    def step(self, batch: Batch, model: nn.Module) -> Risk:
+    def step(self, batch: Batch) -> Risk:
         """Evaluate the terms on the batch."""
         return evaluate(self.terms, batch.scores, self.loss, self.correction, batch.index)
 

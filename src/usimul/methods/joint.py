@@ -5,9 +5,9 @@ With :math:`h = \sigma(f(x))` the model's probability of the event is
 
 .. math:: g = 1 - h(1-h')(1-h'') - (1-h)h'h'',
 
-in general the sum over the admissible label tuples of the product of per-point probabilities. A triplet-level classifier
-"did Y hold" is learned from observed triplets (positives) and *all* triples of independent unlabeled points, among which
-Y holds with probability Z = 1 - p q. The point classifier falls out.
+in general the sum over the admissible label tuples of the product of per-point probabilities. A classifier of triples,
+"did Y hold" is learned from observed triplets (positives) and *all* triples of independent unlabeled points, among
+which Y holds with probability Z = 1 - p q. The point classifier falls out.
 
 ``joint-plain`` minimises the Brier risk
 
@@ -44,7 +44,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -54,8 +54,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from usimul.events import EVENTS, Event
-from usimul.methods.base import Batch, Method, Objective, Orientation, Recipe, register
-from usimul.models import negate_output
+from usimul.methods.base import Batch, Method, Objective, Orientation, Recipe, Run, register
 from usimul.risk import CORRECTIONS, Risk, correct
 from usimul.supervision import Supervision, Triplets
 from usimul.validation import InputError, check_choice, check_real
@@ -131,25 +130,23 @@ class JointObjective(Objective):
         self.plain_columns = [i for i in range(event.size) if math.isclose(shares[i], prior, abs_tol=1e-12)]
         if not self.plain_columns and supervision.n_unlabeled == 0:
             raise InputError(
-                f"in world {supervision.world!r} no position of the tuples follows the unlabeled law, so the joint methods "
-                "need unlabeled points. Got none; pass unlabeled=<row indices>."
+                f"in world {supervision.world!r} no position of the tuples follows the unlabeled law, so the joint "
+                "methods need unlabeled points. Got none; pass unlabeled=<row indices>."
             )
-        self._model: EventModel | None = None
-        self._average: nn.Module | None = None
+        self._model: EventModel
+        self._average: nn.Module
         self._steps = 0
-        self._warm_up = 0
         self._spread = 0.0
         self._refining = False
 
-    def begin(self, model: nn.Module, n_steps: int) -> None:
+    def begin(self, run: Run) -> None:
         """Start the weight average."""
-        self._model = EventModel(self.event, next(model.parameters()).device)
-        self._average = copy.deepcopy(model).eval().requires_grad_(False)
-        self._warm_up = int(WARM_UP * n_steps)
+        super().begin(run)
+        self._model = EventModel(self.event, next(run.model.parameters()).device)
+        self._average = copy.deepcopy(run.model).eval().requires_grad_(False)
 
-    def step(self, batch: Batch, model: nn.Module) -> Risk:
+    def step(self, batch: Batch) -> Risk:
         """Return the risk of the batch; parts are reported one by one."""
-        assert self._model is not None
         tuples = batch.scores[self.source]
         plain = self._plain(batch.scores)
         h = torch.sigmoid(plain)
@@ -170,7 +167,7 @@ class JointObjective(Objective):
             }
             total = parts["positive"] + correct(parts["negative"], self.correction) + parts["prior"]
         if self._refining:
-            parts["refinement"] = self._refinement(batch, model)
+            parts["refinement"] = self._refinement(batch)
             total = total + parts["refinement"]
         return Risk(total, parts)
 
@@ -181,10 +178,8 @@ class JointObjective(Objective):
             found.append(scores["unlabeled"].flatten())
         return torch.cat(found)
 
-    def _refinement(self, batch: Batch, model: nn.Module) -> Tensor:
+    def _refinement(self, batch: Batch) -> Tensor:
         """Cross-entropy to the averaged model's posterior, inputs and targets mixed by mixup with Beta(1, 1)."""
-        assert self._average is not None
-        assert self._model is not None
         with torch.no_grad():
             flat = self._average(batch.inputs)
             parts = flat.split([scores.numel() for scores in batch.scores.values()])
@@ -200,27 +195,26 @@ class JointObjective(Objective):
             share = torch.rand(len(targets), device=targets.device)
             inputs = torch.lerp(batch.inputs[other], batch.inputs, share[:, None])
             targets = torch.lerp(targets[other], targets, share)
-        return functional.binary_cross_entropy_with_logits(model(inputs), targets)
+        return functional.binary_cross_entropy_with_logits(self.run.model(inputs), targets)
 
-    def after_step(self, model: nn.Module, score: Callable[[], Mapping[str, NDArray[np.float64]]]) -> None:
+    def after_step(self) -> None:
         """Update the average; after the warm-up, decide the orientation once and begin to refine."""
-        assert self._average is not None
         self._steps += 1
         keep = min(AVERAGE_DECAY, (1 + self._steps) / (10 + self._steps))
         with torch.no_grad():
-            for old, new in zip(self._average.parameters(), model.parameters(), strict=True):
+            for old, new in zip(self._average.parameters(), self.run.model.parameters(), strict=True):
                 old.lerp_(new, 1.0 - keep)
-            for old, new in zip(self._average.buffers(), model.buffers(), strict=True):
-                old.copy_(new)
-        if self.refine and not self._refining and self._steps >= self._warm_up and self._spread > STUCK_SPREAD:
+            for held, current in zip(self._average.buffers(), self.run.model.buffers(), strict=True):
+                held.copy_(current)
+        warm = self._steps >= WARM_UP * self.run.n_steps and self._spread > STUCK_SPREAD
+        if self.refine and warm and not self._refining:
             self._refining = True
-            if self.orient(score()).flipped:  # every part but the prior's is symmetric, so training just goes on
-                negate_output(model)
-                negate_output(self._average)
+            if self.orient(self.run.score()).flipped:  # all parts but the prior's are symmetric: training just goes on
+                self.run.negate(self.run.model)
+                self.run.negate(self._average)
 
-    def output(self, model: nn.Module) -> nn.Module:
+    def output(self) -> nn.Module:
         """Return the averaged weights."""
-        assert self._average is not None
         return self._average
 
     def is_stuck(self, scores: Mapping[str, NDArray[np.float64]]) -> bool:

@@ -3,9 +3,8 @@ r"""USimUL exactly as printed: the published estimator, which is biased for the 
 One observation is a triplet (x; x', x'') of which x shares its class with x' or x'', plus unlabeled points. Eq. 8-9:
 
 .. math::
-   R = \theta_1 \bar E_{US}[\ell_+] + \theta_2 \bar E_{U}[\ell_+] + \theta_3 \bar E_{US}[\ell_-] + \theta_4 \bar E_{U}[\ell_-]
-
-    US weights: Z/(2D), -Z/(2D)      U weights: -q/D, p/D      (losses of +1, of -1; Z = 1 - p q, D = p - q)
+   R = \frac{Z}{2D} \bar E_{US}[\ell_+ - \ell_-] + \bar E_{U}\Bigl[\frac{-q \ell_+ + p \ell_-}{D}\Bigr],
+   \qquad Z = 1 - p q, \quad D = p - q,
 
 where the first mean pools all three points of every triplet. These are the weights that the one solver gives for the
 mixing row ``2 (p^2, q^2)/Z`` of Lemma 3, which is no probability law: it sums to 1.37 at prior 0.4. The risk is

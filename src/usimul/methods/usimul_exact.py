@@ -8,13 +8,13 @@ With c = Z/D (D = p - q, Z = 1 - p q) the two class parts are
    R_+ = c\,E_A[\ell_+] + (p - c)\,E_P[\ell_+] = p E_{P+}[\ell_+], \qquad
    R_- = -c\,E_A[\ell_-] + (q + c)\,E_P[\ell_-] = q E_{P-}[\ell_-],
 
-where :math:`E_P` is estimated by :math:`(1-\lambda)` times the mean over unlabeled points plus :math:`\lambda` times the
-mean over companions. ``usimul-exact-abs`` and ``-relu`` correct each class part, which is non-negative in population.
+where :math:`E_P` is estimated by :math:`(1-\lambda)` times the mean over unlabeled points plus :math:`\lambda` times
+the mean over companions. ``usimul-exact-abs`` and ``-relu`` correct each class part, non-negative in population.
 
 In the world ``pair_plus_unlabeled`` c = pS/D with pS = p^2 + q^2, and lambda = 0: companions are no plain draws there.
 
-Option ``lam``: ``"sizes"`` (default) weighs all plain draws equally, lambda = 2N/(2N + N_U); ``"optimal"`` re-estimates the
-variance-optimal value after every epoch; a number in [0, 1] fixes it. At 1 no unlabeled points are needed.
+Option ``lam``: ``"sizes"`` (default) weighs all plain draws equally, lambda = 2N/(2N + N_U); ``"optimal"`` re-estimates
+the variance-optimal value after every epoch; a number in [0, 1] fixes it. At 1 no unlabeled points are needed.
 
 Undefined at prior 1/2, and noisy near it: the error grows like Z/\|D\|. Prefer ``joint``.
 
@@ -36,7 +36,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from usimul.losses import Loss, get_loss
 from usimul.methods.base import Batch, Method, Objective, Recipe, RiskObjective, register
@@ -71,7 +71,7 @@ def default_lam(supervision: Supervision) -> float:
 
 
 class OptimalLamObjective(Objective):
-    """Terms whose lambda follows the sample moments of d = l+ - l- seen in the last epoch (never of the current batch)."""
+    """Terms whose lambda follows the sample moments of d = l+ - l- in the last epoch, never of the current batch."""
 
     def __init__(self, supervision: Supervision, prior: float, loss: Loss, correction: str) -> None:
         self.supervision = supervision
@@ -84,7 +84,7 @@ class OptimalLamObjective(Objective):
         self.lam = lam
         self.risk.terms = list(position_aware_terms(self.supervision, self.prior, lam))
 
-    def step(self, batch: Batch, model: nn.Module) -> Risk:
+    def step(self, batch: Batch) -> Risk:
         """Evaluate the terms and note the batch's moments."""
         with torch.no_grad():
             d = self.risk.loss(batch.scores["triplets"], +1) - self.risk.loss(batch.scores["triplets"], -1)
@@ -92,7 +92,7 @@ class OptimalLamObjective(Objective):
             companions = d[:, 1:].mean(dim=1)
             covariance = ((d[:, 0] - d[:, 0].mean()) * (companions - companions.mean())).mean()
             self._seen.append(torch.stack([d_u.var(correction=0), covariance, companions.var(correction=0)]))
-        return self.risk.step(batch, model)
+        return self.risk.step(batch)
 
     def end_epoch(self) -> None:
         """Set lambda to (s2/N_U + C/N) / (s2/N_U + V/N)."""
@@ -131,7 +131,8 @@ class PositionAwareMethod(Method):
             )
         if share < 1 and supervision.n_unlabeled == 0:
             raise InputError(
-                f"method {self.name!r} needs unlabeled points unless lam=1 in world 'definition1'. Got none, lam={share:g}."
+                f"method {self.name!r} needs unlabeled points, unless lam=1 in world 'definition1'. "
+                f"Got none, and lam={share:g}."
             )
         return position_aware_terms(supervision, prior, share)
 

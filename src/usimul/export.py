@@ -1,0 +1,457 @@
+"""Trained classifiers as folders: safetensors weights, a JSON description, a model card. Never pickle.
+
+A folder appears whole or not at all, and a damaged one is refused with the name of the file at fault: the checksum of
+the weights, the names, shapes and types of all tensors, and every field of the description are checked before use.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.torch import load as load_tensors
+from safetensors.torch import save as tensor_bytes
+from torch import Tensor, nn
+
+from usimul import __version__
+from usimul.estimators import USimULClassifier, WeakClassifier
+from usimul.methods import get_method
+from usimul.methods.base import Orientation
+from usimul.models import MODELS, ModelSpec, ScoreNet, build_model
+from usimul.supervision import Supervision, load_supervision
+from usimul.validation import FileFormatError, InputError, InputTypeError, UsimulError
+
+__all__ = ["FORMAT", "FORMAT_VERSION", "check_new_folder", "load", "save"]
+
+FORMAT = "usimul-model"
+FORMAT_VERSION = 1
+
+WEIGHTS, DESCRIPTION, CARD = "weights.safetensors", "model.json", "README.md"
+
+_CLASSES: dict[str, type[WeakClassifier]] = {c.__name__: c for c in (USimULClassifier, WeakClassifier)}
+_MISSING = object()
+
+
+def check_new_folder(path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
+    """Raise unless a model can be saved as the folder ``path``: call it before a long training.
+
+    With ``overwrite``, an existing folder may be replaced, but only one that holds nothing but a saved model.
+    """
+    target = Path(path)
+    if not target.absolute().parent.is_dir():
+        raise InputError(f"`path`: the folder {str(target.absolute().parent)!r} does not exist; make it first.")
+    if not target.exists() and not target.is_symlink():
+        return target
+    if not overwrite:
+        raise InputError(f"`path` {str(target)!r} exists already. Choose another name, or pass overwrite=True.")
+    if target.is_symlink() or not target.is_dir():
+        raise InputError(f"`path` {str(target)!r} is not a folder, and only a model folder is ever overwritten.")
+    others = sorted(p.name for p in target.iterdir() if p.name not in (WEIGHTS, DESCRIPTION, CARD))
+    if others:
+        raise InputError(
+            f"`path` {str(target)!r} holds other things than a saved model ({', '.join(others[:3])}), so it is not "
+            "overwritten. Choose another name."
+        )
+    return target
+
+
+def save(
+    estimator: WeakClassifier | Supervision, path: str | os.PathLike[str], *, overwrite: bool = False
+) -> None:
+    """Write a fitted classifier as a folder, or a supervision object as an ``.npz`` file.
+
+    Parameters
+    ----------
+    estimator
+        A fitted classifier. If its model is a torch module of your own, you need that module again to load it.
+    path
+        The folder to make. It appears whole or not at all.
+    overwrite
+        Whether an existing model folder may be replaced.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from usimul.datasets import make_gaussians
+    >>> data = make_gaussians(60, 20, random_state=0)
+    >>> clf = WeakClassifier("supervised", model="linear", epochs=1, random_state=0).fit(data.X_train, data.y_train)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(clf, f"{folder}/model")
+    ...     again = load(f"{folder}/model")
+    >>> bool((again.decision_function(data.X_test) == clf.decision_function(data.X_test)).all())
+    True
+    """
+    if isinstance(estimator, Supervision):
+        estimator.save(path)
+        return
+    if not isinstance(estimator, WeakClassifier):
+        raise InputTypeError(
+            f"`estimator` must be a WeakClassifier, a USimULClassifier, or a supervision object. "
+            f"Got {type(estimator).__name__}."
+        )
+    if not hasattr(estimator, "module_"):
+        raise InputError(f"this {type(estimator).__name__} is not fitted yet, so there is nothing to save. Call fit first.")
+    target = check_new_folder(path, overwrite=overwrite)
+    state = {name: t.detach().cpu().contiguous().clone() for name, t in estimator.module_.state_dict().items()}
+    _check_finite(state, "the fitted model", InputError)
+    weights = tensor_bytes(state, metadata={"format": "pt"})
+    description = _describe(estimator, weights)
+    text = json.dumps(description, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
+    _write_folder(
+        target,
+        {WEIGHTS: weights, DESCRIPTION: text.encode(), CARD: _card(description, target.absolute().name).encode()},
+    )
+
+
+def load(
+    path: str | os.PathLike[str], *, model: ModelSpec | None = None, device: str = "cpu"
+) -> WeakClassifier | Supervision | Any:
+    """Read a classifier that `save` wrote, ready to predict; or a supervision object from an ``.npz`` file.
+
+    Parameters
+    ----------
+    path
+        A model folder, or a supervision file.
+    model
+        The torch module, or the function that makes one, that the classifier was trained with; only for a classifier
+        whose model was not one of the named ones.
+    device
+        torch device to predict on.
+
+    Raises
+    ------
+    FileFormatError
+        If a file is missing, damaged, or of another format version.
+    """
+    folder = Path(path)
+    if folder.is_file():
+        if folder.suffix == ".npz":
+            return load_supervision(folder)
+        raise FileFormatError(f"{str(folder)!r} is neither a model folder nor an .npz supervision file.")
+    if not folder.is_dir():
+        raise InputError(f"there is no model folder or supervision file {str(folder)!r}.")
+    reader = _Reader(folder / DESCRIPTION)
+    state = _read_weights(folder / WEIGHTS, reader)
+    estimator = reader.estimator(device)
+    net = _build(reader, estimator, model)
+    _fill(net, state, folder / WEIGHTS)
+    estimator.module_ = net.to(device).eval()
+    return estimator
+
+
+# --- writing ------------------------------------------------------------------------------------------------------
+
+
+def _plain(value: Any) -> Any:
+    """JSON form of a value, or ``_MISSING`` where there is none."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        items = {str(k): _plain(v) for k, v in value.items()}
+        return _MISSING if any(v is _MISSING for v in items.values()) else items
+    if isinstance(value, (list, tuple)):
+        parts = [_plain(v) for v in value]
+        return _MISSING if any(v is _MISSING for v in parts) else parts
+    return _MISSING
+
+
+def _describe(estimator: WeakClassifier, weights: bytes) -> dict[str, Any]:
+    given = {name: _plain(value) for name, value in estimator.get_params(deep=False).items()}
+    spec = estimator.model_
+    named = isinstance(spec, str)
+    if not named:
+        given["model"] = _MISSING
+    fitted = ("method_", "prior_", "history_", "n_epochs_", "n_restarts_", "interrupted_")
+    description = {
+        "format": FORMAT,
+        "version": FORMAT_VERSION,
+        "made_with": {"usimul": __version__, "torch": torch.__version__},
+        "estimator": next(c.__name__ for c in type(estimator).__mro__ if c.__name__ in _CLASSES),
+        "params": {name: value for name, value in given.items() if value is not _MISSING},
+        "params_left_out": sorted(name for name, value in given.items() if value is _MISSING),
+        "model": {"kind": "named", "name": spec} if named else {"kind": "custom", "name": _body_name(estimator.module_)},
+        "image_shape": _plain(estimator.image_shape),
+        "n_features_in_": int(estimator.n_features_in_),
+        "feature_names_in_": [str(n) for n in estimator.feature_names_in_]
+        if hasattr(estimator, "feature_names_in_")
+        else None,
+        "classes_": _describe_classes(estimator.classes_),
+        "orientation_": _plain(asdict(estimator.orientation_)),
+        "weights": {"file": WEIGHTS, "bytes": len(weights), "sha256": hashlib.sha256(weights).hexdigest()},
+    }
+    description.update({name: _plain(getattr(estimator, name)) for name in fitted})
+    if hasattr(estimator, "auto_"):
+        description["auto_"] = _plain(estimator.auto_)
+    return description
+
+
+def _body_name(module: nn.Module) -> str:
+    return type(module.body if isinstance(module, ScoreNet) else module).__name__
+
+
+def _describe_classes(classes: NDArray[Any]) -> dict[str, Any]:
+    values = [_plain(v) for v in classes]
+    if any(v is _MISSING or v is None for v in values):
+        raise InputTypeError(f"`classes_` must be numbers or strings to be saved. Got {classes!r}.")
+    return {"dtype": "object" if classes.dtype.kind == "O" else classes.dtype.str, "values": values}
+
+
+def _write_folder(target: Path, files: Mapping[str, bytes]) -> None:
+    partial = target.with_name(f".{target.name}.{os.getpid()}.part")
+    old = target.with_name(f".{target.name}.{os.getpid()}.old")
+    try:
+        partial.mkdir()
+        for name, content in files.items():
+            (partial / name).write_bytes(content)
+        if target.exists():
+            target.rename(old)
+            try:
+                partial.rename(target)
+            except BaseException:
+                old.rename(target)
+                raise
+        else:
+            partial.rename(target)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _card(d: Mapping[str, Any], name: str) -> str:
+    method = get_method(d["method_"])
+    negative, positive = d["classes_"]["values"]
+    status = d["orientation_"]["status"]
+    known = {
+        "risk": "the training risk itself fixes it",
+        "evidence": "decided after training from the share of predicted positives and from the anchors' shift",
+        "given": "fixed by points of known label",
+        "unknown": "**unknown**: the two class names may be swapped; check with one labeled point",
+    }.get(status, status)
+    calibration = (
+        "`predict_proba` models P(positive | x), as far as the training data allow."
+        if method.probability
+        else "`predict_proba` is a monotone map of the score, **not a calibrated probability**."
+    )
+    own = ", model=your_module" if d["model"]["kind"] == "custom" else ""
+    stopped = "\n- **Training was interrupted**; these are the weights at that moment." if d["interrupted_"] else ""
+    source = f"\n- Source of the method: {method.paper}" if method.paper else ""
+    biased = (
+        ""
+        if method.unbiased or method.probability
+        else "\n- The risk of this method is biased for the triplets that its paper defines. Judge it before you use it."
+    )
+    return f"""# {name}
+
+A binary classifier trained with usimul {d["made_with"]["usimul"]} (torch {d["made_with"]["torch"]}).
+
+- Predicts `{positive!r}` (score of at least 0) or `{negative!r}` for rows of {d["n_features_in_"]:,} features.
+- Method: `{d["method_"]}`, {method.summary}; learns from {method.supervision.__name__}.{source}
+- Model: {d["model"]["name"]} ({d["model"]["kind"]}); epoch {d["n_epochs_"]} of {len(d["history_"]["risk"])} was kept.{stopped}
+- Class prior used in training, P({positive!r}): {d["prior_"]:g}.
+- Which class is called positive: {known}.
+
+## Limits
+
+- {calibration}
+- It holds for points like those it was trained on, at the prior above. Another share of positives needs another threshold.
+- No label was needed for training, so nobody has measured its accuracy yet unless you have:
+  `usimul evaluate` estimates the error from fresh triplets, or measures it on labels.{biased}
+
+## Use
+
+    import usimul
+    clf = usimul.load("{name}"{own})
+    clf.predict(X)
+
+or `usimul predict {name} points.npy --output predictions.csv`.
+"""
+
+
+# --- reading ------------------------------------------------------------------------------------------------------
+
+
+class _Reader:
+    """The description of a saved model; every access names the file when something is wrong with it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            content = json.loads(_read_bytes(path))
+        except (ValueError, RecursionError) as error:
+            raise FileFormatError(f"{str(path)!r} is not whole JSON ({error}). Save the model again.") from error
+        if not isinstance(content, dict) or content.get("format") != FORMAT:
+            raise FileFormatError(f"{str(path)!r} does not describe a usimul model.")
+        self.content: dict[str, Any] = content
+        version = content.get("version")
+        if version != FORMAT_VERSION:
+            raise FileFormatError(
+                f"{str(path)!r} has format version {version!r}, and usimul {__version__} reads version {FORMAT_VERSION}. "
+                "Load it with the usimul that wrote it, or save it again."
+            )
+
+    def bad(self, what: str) -> FileFormatError:
+        return FileFormatError(f"{str(self.path)!r} is damaged: {what}.")
+
+    def get(self, name: str, kind: type | tuple[type, ...], inside: Mapping[str, Any] | None = None) -> Any:
+        content = self.content if inside is None else inside
+        if name not in content:
+            raise self.bad(f"the field {name!r} is missing")
+        value = content[name]
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+            raise self.bad(f"the field {name!r} holds {str(value)[:60]!r}")
+        return value
+
+    def estimator(self, device: str) -> WeakClassifier:
+        """Return the estimator with its parameters and all fitted attributes but the module."""
+        name = self.get("estimator", str)
+        if name not in _CLASSES:
+            raise self.bad(f"unknown estimator {name!r}")
+        params = dict(self.get("params", dict))
+        if isinstance(params.get("image_shape"), list):
+            params["image_shape"] = tuple(params["image_shape"])
+        try:
+            made = _CLASSES[name](**{**params, "device": device})
+        except TypeError as error:
+            raise self.bad(f"the parameters do not fit {name} ({error})") from error
+        made.method_ = self.get("method_", str)
+        try:
+            get_method(made.method_)
+        except UsimulError as error:
+            raise self.bad(f"unknown method {made.method_!r}") from error
+        made.prior_ = float(self.get("prior_", (int, float)))
+        if not 0.0 < made.prior_ < 1.0:
+            raise self.bad(f"prior_ is {made.prior_}")
+        made.classes_ = self._classes()
+        made.n_features_in_ = self.get("n_features_in_", int)
+        if made.n_features_in_ < 1:
+            raise self.bad(f"n_features_in_ is {made.n_features_in_}")
+        self._feature_names(made)
+        made.orientation_ = self._orientation()
+        made.history_ = self._history()
+        made.n_epochs_ = self.get("n_epochs_", int)
+        made.n_restarts_ = self.get("n_restarts_", int)
+        made.interrupted_ = self.get("interrupted_", bool)
+        if "auto_" in self.content:
+            made.auto_ = self.get("auto_", list)
+        return made
+
+    def _classes(self) -> NDArray[Any]:
+        record = self.get("classes_", dict)
+        values = self.get("values", list, record)
+        try:
+            classes = np.array(values, dtype=np.dtype(self.get("dtype", str, record)))
+        except (TypeError, ValueError, OverflowError) as error:
+            raise self.bad(f"the classes cannot be read ({error})") from error
+        if classes.shape != (2,) or classes.tolist() != values:
+            raise self.bad(f"the classes are {values!r}, not two plain values")
+        return classes
+
+    def _feature_names(self, made: WeakClassifier) -> None:
+        names = self.get("feature_names_in_", (list, type(None)))
+        if names is None:
+            return
+        if len(names) != made.n_features_in_ or not all(isinstance(n, str) for n in names):
+            raise self.bad("the feature names do not fit the number of features")
+        made.feature_names_in_ = np.array(names, dtype=object)
+
+    def _orientation(self) -> Orientation:
+        record = self.get("orientation_", dict)
+        try:
+            return Orientation(**record)
+        except TypeError as error:
+            raise self.bad(f"the orientation cannot be read ({error})") from error
+
+    def _history(self) -> dict[str, list[Any]]:
+        history: dict[str, list[Any]] = self.get("history_", dict)
+        if "risk" not in history or not all(isinstance(v, list) for v in history.values()):
+            raise self.bad("the history is not a table by epoch")
+        return history
+
+
+def _read_bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise FileFormatError(f"{str(path)!r} is missing: {str(path.parent)!r} is not a whole model folder.") from None
+    except OSError as error:
+        raise FileFormatError(f"{str(path)!r} cannot be read ({error}).") from error
+
+
+def _read_weights(path: Path, reader: _Reader) -> dict[str, Tensor]:
+    record = reader.get("weights", dict)
+    content = _read_bytes(path)
+    expected = reader.get("bytes", int, record)
+    if len(content) != expected:
+        kind = "truncated" if len(content) < expected else "too long"
+        raise FileFormatError(f"{str(path)!r} is {kind}: {len(content)} bytes, {expected} expected.")
+    if hashlib.sha256(content).hexdigest() != reader.get("sha256", str, record):
+        raise FileFormatError(
+            f"{str(path)!r} is not what was saved: its SHA-256 differs from the one in {DESCRIPTION!r}. "
+            "Copy the folder again from its source."
+        )
+    try:
+        state: dict[str, Tensor] = load_tensors(content)
+    except (SafetensorError, KeyError, ValueError) as error:
+        raise FileFormatError(f"{str(path)!r} is not a safetensors file ({error}).") from error
+    _check_finite(state, repr(str(path)), FileFormatError)
+    return state
+
+
+def _check_finite(state: Mapping[str, Tensor], where: str, error: type[UsimulError]) -> None:
+    for name, tensor in state.items():
+        if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
+            raise error(f"{where} holds weights that are NaN or infinite, in tensor {name!r}.")
+
+
+def _build(reader: _Reader, estimator: WeakClassifier, model: ModelSpec | None) -> ScoreNet:
+    record = reader.get("model", dict)
+    kind, name = reader.get("kind", str, record), reader.get("name", str, record)
+    folder = str(reader.path.parent)
+    if kind == "custom":
+        if model is None:
+            raise InputError(
+                f"the model in {folder!r} was trained with a torch module of the user's own ({name}), which is not part of "
+                "the folder. Load it with load(path, model=<that module, or the function that makes it>)."
+            )
+        estimator.model = estimator.model_ = model
+        return build_model(model, estimator.n_features_in_, estimator.image_shape, seed=0)
+    if kind != "named" or name not in MODELS:
+        raise reader.bad(f"unknown model {name!r} of kind {kind!r}")
+    if model is not None:
+        raise InputError(f"`model` is only for models of your own. {folder!r} holds the named model {name!r}; leave it out.")
+    estimator.model_ = name
+    try:
+        return build_model(name, estimator.n_features_in_, estimator.image_shape, seed=0)
+    except UsimulError as error:
+        raise reader.bad(f"model {name!r} cannot be built ({error})") from error
+
+
+def _fill(net: nn.Module, state: Mapping[str, Tensor], path: Path) -> None:
+    wanted = net.state_dict()
+    extra, missing = sorted(set(state) - set(wanted)), sorted(set(wanted) - set(state))
+    if extra or missing:
+        parts = [f"unexpected tensors: {', '.join(extra[:3])}"] * bool(extra)
+        parts += [f"missing tensors: {', '.join(missing[:3])}"] * bool(missing)
+        raise FileFormatError(f"{str(path)!r} does not fit the model ({'; '.join(parts)}).")
+    for name, tensor in state.items():
+        if tensor.shape != wanted[name].shape or tensor.dtype != wanted[name].dtype:
+            raise FileFormatError(
+                f"{str(path)!r} does not fit the model: tensor {name!r} is {tensor.dtype} of shape {tuple(tensor.shape)}, "
+                f"{wanted[name].dtype} of shape {tuple(wanted[name].shape)} expected."
+            )
+    net.load_state_dict(dict(state))
