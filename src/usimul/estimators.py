@@ -96,7 +96,7 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
     classes_
         The two labels; the second is the positive one. ``[-1, 1]`` unless ``fit`` got plain labels.
     history_
-        Lists by epoch: risk, raw_risk, corrected_share, rate, seconds, weak_risk.
+        Lists by epoch: risk, raw_risk, corrected_share, rate, seconds, weak_risk, watched.
     orientation_
         How it is known which class is called positive; see `usimul.methods.base.Orientation`.
     n_epochs_, n_restarts_, interrupted_
@@ -168,7 +168,14 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
         tags.classifier_tags.multi_class = False
         return tags
 
-    def fit(self, X: Any, y: Supervision | ArrayLike, *, progress: Progress | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Supervision | ArrayLike,
+        *,
+        progress: Progress | None = None,
+        watch: Callable[[nn.Module], float] | None = None,
+    ) -> Self:
         """Train.
 
         Parameters
@@ -180,6 +187,9 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
             kind is drawn from them, which simulates a collection; beyond the draw, labels only name the two classes.
         progress
             Called after each epoch with the candidate's name, the epoch, the number of epochs, and what it showed.
+        watch
+            Any figure of the module in training, recorded after each epoch in ``history_["watched"]``. It chooses
+            nothing: a curve of test accuracy is for looking at.
         """
         check_choice(self.selection, SELECTIONS, "selection")
         check_choice(self.prior_check, PRIOR_CHECKS, "prior_check")
@@ -206,7 +216,7 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
         if len(candidates) > 1:
             candidates = [self._choose(candidates, pool, sup, used_prior, seed, progress)]
         method, model = candidates[0]
-        fitted = self._train(method, model, pool, sup, used_prior, seed, self.selection, progress)
+        fitted = self._train(method, model, pool, sup, used_prior, seed, self.selection, progress, watch)
         self._keep(method, model, fitted, used_prior)
         if fitted.interrupted:
             raise KeyboardInterrupt
@@ -257,6 +267,7 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
         seed: int,
         selection: str,
         progress: Progress | None,
+        watch: Callable[[nn.Module], float] | None = None,
     ) -> Fitted:
         held_out = None
         if selection == "label-free":
@@ -290,6 +301,7 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
             seed=seed,
             known=sup.known_rows,
             validate=None if held_out is None else validate,
+            watch=watch,
             report=report,
         )
 
@@ -343,8 +355,8 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
         if fitted.stuck and not fitted.interrupted:
             warnings.warn(
                 f"method {method.name!r} is still on its plateau after {fitted.restarts} restarts: all scores are "
-                "nearly equal, and predictions carry no information. Collect more tuples, train longer (epochs=...), or "
-                "raise lr.",
+                "nearly equal, and predictions carry no information. Collect more tuples, train longer (epochs=...), "
+                "or raise lr.",
                 DegenerateTrainingWarning,
                 stacklevel=3,
             )
@@ -403,14 +415,21 @@ class USimULClassifier(WeakClassifier):
     'joint'
     """
 
-    def fit(self, X: Any, y: Supervision | ArrayLike, *, progress: Progress | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Supervision | ArrayLike,
+        *,
+        progress: Progress | None = None,
+        watch: Callable[[nn.Module], float] | None = None,
+    ) -> Self:
         """Train on triplets over the rows of X, or on triplets drawn from plain labels."""
         if self.method != "auto" and not issubclass(get_method(self.method).supervision, Triplets):
             raise InputTypeError(
                 f"USimULClassifier takes methods that learn from triplets. Got method {self.method!r}. "
                 "Use WeakClassifier for the others."
             )
-        return super().fit(X, y, progress=progress)
+        return super().fit(X, y, progress=progress, watch=watch)
 
 
 def _weak_risk(found: Mapping[str, FloatArray], sup: Supervision, prior: float, kind: str) -> WeakRisk:
@@ -434,9 +453,10 @@ def _check_acceptance(sup: Triplets, prior: float, action: str) -> None:
         return
     root = math.sqrt(max(0.0, 4.0 * observed - 3.0))
     message = (
-        f"`prior`={prior:g} contradicts the triplets: {sup.n_accepted} of {sup.n_asked} were accepted ({observed:.4f}), "
-        f"but {expected:.4f} is expected, {abs(z):.1f} standard errors away. The rate fits a prior of "
-        f"{0.5 * (1 - root):.3f} or {0.5 * (1 + root):.3f}. Correct the prior, or pass prior_check='warn' if it is known from elsewhere."
+        f"`prior`={prior:g} contradicts the triplets: {sup.n_accepted} of {sup.n_asked} were accepted "
+        f"({observed:.4f}), but {expected:.4f} is expected, {abs(z):.1f} standard errors away. The rate fits a prior "
+        f"of {0.5 * (1 - root):.3f} or {0.5 * (1 + root):.3f}. Correct the prior, or pass prior_check='warn' if it is "
+        "known from elsewhere."
     )
     if action == "error":
         raise InputError(message)

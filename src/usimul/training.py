@@ -33,7 +33,7 @@ class TrainingDivergedError(UsimulError, ArithmeticError):
 
 @dataclass(frozen=True)
 class Epoch:
-    """What one epoch showed. ``weak_risk`` is the held-out label-free risk, where it was asked for."""
+    """What one epoch showed: ``weak_risk`` on held-out tuples and ``watched`` only where they were asked for."""
 
     risk: float
     raw_risk: float
@@ -41,6 +41,7 @@ class Epoch:
     rate: float
     seconds: float
     weak_risk: float | None = None
+    watched: float | None = None
 
 
 @dataclass
@@ -104,6 +105,7 @@ def train(
     seed: int,
     known: IntArray | None = None,
     validate: Callable[[nn.Module], float] | None = None,
+    watch: Callable[[nn.Module], float] | None = None,
     report: Callable[[int, Epoch], None] | None = None,
     max_restarts: int = 2,
 ) -> Fitted:
@@ -127,6 +129,8 @@ def train(
         Rows of points with a known label, which only name the classes; their scores reach the objective as ``"known"``.
     validate
         Label-free criterion of a module, lower is better; when given, the epoch with the least value is kept.
+    watch
+        Any figure of a module, recorded after each epoch; it chooses nothing.
     report
         Called after each epoch.
     max_restarts
@@ -145,7 +149,7 @@ def train(
             torch.manual_seed(seed + attempt)
             current = objective()
             model = build(attempt).to(pool.device)
-            fitted = _attempt(model, pool, sources, scored, current, longer, seed + attempt, validate, report)
+            fitted = _attempt(model, pool, sources, scored, current, longer, seed + attempt, validate, watch, report)
         fitted.restarts = attempt
         found = score_sources(fitted.model, pool, scored)
         fitted.stuck = current.is_stuck(found)
@@ -166,6 +170,7 @@ def _attempt(
     recipe: Recipe,
     seed: int,
     validate: Callable[[nn.Module], float] | None,
+    watch: Callable[[nn.Module], float] | None,
     report: Callable[[int, Epoch], None] | None,
 ) -> Fitted:
     generator = torch.Generator().manual_seed(seed)
@@ -193,7 +198,9 @@ def _attempt(
                     f"(lr={recipe.lr:g}) or standardise the features."
                 )
             value = None if validate is None else validate(objective.output())
-            epoch = Epoch(total, raw, negative, rate, time.perf_counter() - started, value)
+            seconds = time.perf_counter() - started
+            watched = None if watch is None else watch(objective.output())
+            epoch = Epoch(total, raw, negative, rate, seconds, value, watched)
             fitted.epochs.append(epoch)
             if value is not None and value <= best_value:  # ties: the later epoch has seen more
                 best, best_value = copy.deepcopy(objective.output()), value
