@@ -192,7 +192,7 @@ class JointObjective(Objective):
                 ]
             )
             other = torch.randperm(len(targets), device=targets.device)
-            share = torch.rand(len(targets), device=targets.device)
+            share = torch.rand(len(targets), dtype=targets.dtype, device=targets.device)
             inputs = torch.lerp(batch.inputs[other], batch.inputs, share[:, None])
             targets = torch.lerp(targets[other], targets, share)
         return functional.binary_cross_entropy_with_logits(self.run.model(inputs), targets)
@@ -202,8 +202,7 @@ class JointObjective(Objective):
         self._steps += 1
         keep = min(AVERAGE_DECAY, (1 + self._steps) / (10 + self._steps))
         with torch.no_grad():
-            for old, new in zip(self._average.parameters(), self.run.model.parameters(), strict=True):
-                old.lerp_(new, 1.0 - keep)
+            torch._foreach_lerp_(list(self._average.parameters()), list(self.run.model.parameters()), 1.0 - keep)
             for held, current in zip(self._average.buffers(), self.run.model.buffers(), strict=True):
                 held.copy_(current)
         warm = self._steps >= WARM_UP * self.run.n_steps and self._spread > STUCK_SPREAD
