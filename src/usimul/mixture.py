@@ -20,6 +20,7 @@ from usimul.validation import InputError, check_prior
 __all__ = [
     "acceptance_probability",
     "anchor_share",
+    "compared_shares",
     "mass_test",
     "pair_anchor_share",
     "printed_triplet_row",
@@ -65,6 +66,12 @@ def anchor_share(prior: float) -> float:
 def pair_anchor_share(prior: float) -> float:
     """Share of positives among anchors in the world ``pair_plus_unlabeled``: those of similar pairs."""
     return similar_share(prior)
+
+
+def compared_shares(prior: float) -> tuple[float, float]:
+    """Shares of positives among first and second points of compared pairs, ``p / Z`` and ``p^2 / Z``."""
+    accepted = acceptance_probability(prior)
+    return prior / accepted, prior**2 / accepted
 
 
 def printed_triplet_row(prior: float) -> tuple[float, float]:

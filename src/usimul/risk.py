@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
+from numpy.typing import ArrayLike
 from torch import Tensor
 
 from usimul.losses import Loss
 from usimul.validation import check_choice
 
-__all__ = ["CORRECTIONS", "Risk", "Term", "correct", "evaluate"]
+__all__ = ["CORRECTIONS", "Risk", "Term", "class_terms", "correct", "evaluate"]
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,31 @@ class Term:
     label: int
     weight: float | Tensor
     part: str
+
+
+def class_terms(
+    weights: ArrayLike,
+    sources: Sequence[tuple[str, tuple[int, ...]]],
+    *,
+    parts: tuple[str, str] = ("positive", "negative"),
+) -> list[Term]:
+    """Terms of a risk whose sources are mixtures of the classes: one part for each class.
+
+    Parameters
+    ----------
+    weights
+        From `usimul.mixture.solve`, one row for each source.
+    sources
+        Name and columns of each source.
+    parts
+        Names of the partial risks of label +1 and of label -1.
+    """
+    table = np.asarray(weights, dtype=np.float64)
+    return [
+        Term(source, columns, label, float(row[side]), parts[side])
+        for side, label in enumerate((+1, -1))
+        for (source, columns), row in zip(sources, table, strict=True)
+    ]
 
 
 CORRECTIONS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -111,7 +138,7 @@ def evaluate(
             values[key] = loss(chosen, term.label)
         if isinstance(term.weight, Tensor):
             weight = term.weight if index is None else term.weight[index[term.source]]
-            value = (weight[:, None] * values[key]).mean()
+            value = (weight[:, None].to(values[key].dtype) * values[key]).mean()
         else:
             value = term.weight * values[key].mean()
         parts[term.part] = parts[term.part] + value if term.part in parts else value

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from usimul.events import EVENTS
-from usimul.sampling import _Pool, draw, sample_labels, sample_triplets, sample_unlabeled
+from usimul.sampling import draw, sample_labels, sample_triplets, sample_unlabeled
+from usimul.sampling.pool import Pool
 from usimul.supervision import ConfidenceDifference, Labels, SimilarityConfidence, Triplets, Unlabeled
 from usimul.validation import InputError, InputTypeError
 
@@ -239,7 +240,7 @@ def test_prior_defaults_to_the_share_in_y():
 @pytest.mark.parametrize("name", EVENTS)
 def test_rejection_works_for_every_event(name):
     event, p = EVENTS[name], 0.35
-    labels, n_asked = _Pool(Y, p, replace=True, random_state=0).event_labels(event, N)
+    labels, n_asked = Pool(Y, p, replace=True, random_state=0).event_labels(event, N)
     chances = [1.0] * len(event.admissible) if event.acceptance is None else event.acceptance
     weights = {
         t: chance * np.prod([p if bit else 1 - p for bit in t])
@@ -331,11 +332,10 @@ class TestDraw:
         assert sup == sample_unlabeled(Y, 20, prior=0.4, random_state=0)
 
     @pytest.mark.parametrize("kind", [SimilarityConfidence, ConfidenceDifference])
-    def test_kind_without_sampler(self, kind):
-        with pytest.raises(
-            InputError, match=f"{kind.__name__} cannot be drawn from labels; kinds that can: .*Triplets"
-        ):
+    def test_confidences_need_the_posterior(self, kind):
+        with pytest.raises(InputError, match=f"drawing {kind.__name__} needs `posterior`"):
             draw(kind, Y, 20)
+        assert draw(kind, Y, 20, posterior=np.full(len(Y), 0.3), random_state=0).n_tuples == 20
 
     @pytest.mark.parametrize("kind", ["triplets", int, None])
     def test_not_a_kind(self, kind):

@@ -9,7 +9,20 @@ from usimul.validation import check_choice
 
 __all__ = ["MODULES", "get_method", "list_methods"]
 
-MODULES = ("usimul", "usimul_exact", "joint", "supervised")
+MODULES = (
+    "usimul",
+    "usimul_exact",
+    "joint",
+    "su",
+    "sd",
+    "uu",
+    "sconf",
+    "pcomp",
+    "pcu",
+    "confdiff",
+    "triplet_comparison",
+    "supervised",
+)
 
 
 def list_methods() -> list[Method]:
@@ -20,7 +33,9 @@ def list_methods() -> list[Method]:
     """
     for module in MODULES:
         importlib.import_module(f"usimul.methods.{module}")
-    return list(_REGISTRY.methods.values())
+    home = [f"usimul.methods.{module}" for module in MODULES]
+    # Python may have imported the modules in another order; methods of other packages come last.
+    return sorted(_REGISTRY.methods.values(), key=lambda m: home.index(m.module) if m.module in home else len(home))
 
 
 def get_method(name: str) -> Method:

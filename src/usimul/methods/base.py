@@ -28,6 +28,7 @@ __all__ = [
     "RiskObjective",
     "Run",
     "register",
+    "register_corrected",
 ]
 
 
@@ -135,9 +136,14 @@ class Run:
 
 
 class Objective(ABC):
-    """What training minimises for one fit. Holds the state of the fit, if any; the method record holds none."""
+    """What training minimises for one fit. Holds the state of the fit, if any; the method record holds none.
+
+    ``only_ranks`` says that a constant may be added to all scores without changing the risk. Then, and only then, the
+    score that separates the classes is asked of ``threshold``.
+    """
 
     run: Run
+    only_ranks: bool = False
 
     @abstractmethod
     def step(self, batch: Batch) -> Risk:
@@ -160,6 +166,10 @@ class Objective(ABC):
     def orient(self, scores: Mapping[str, NDArray[np.float64]]) -> Orientation:
         """Decide from the scores of all sources which class is called positive."""
         return Orientation("risk")
+
+    def threshold(self, scores: Mapping[str, NDArray[np.float64]]) -> float:
+        """Return the score that separates the classes, from the scores of all sources; it becomes the new zero."""
+        return 0.0
 
     def is_stuck(self, scores: Mapping[str, NDArray[np.float64]]) -> bool:
         """Whether the trained scores lie on a plateau from which training should be started again."""
@@ -289,10 +299,10 @@ class RiskObjective(Objective):
         self.correction = correction
 
     def begin(self, run: Run) -> None:
-        """Bring weights by tuple to the model's device."""
+        """Bring weights by tuple to the model's device and precision."""
         super().begin(run)
-        device = next(run.model.parameters()).device
-        self.terms = [replace(t, weight=t.weight.to(device)) if isinstance(t.weight, Tensor) else t for t in self.terms]
+        like = next(run.model.parameters())
+        self.terms = [replace(t, weight=t.weight.to(like)) if isinstance(t.weight, Tensor) else t for t in self.terms]
 
     def step(self, batch: Batch) -> Risk:
         """Evaluate the terms on the batch."""
@@ -339,3 +349,19 @@ def register(method: Method, *, module: str) -> Method:
     _REGISTRY.methods[method.name] = method
     _MODULE_OF[method.name] = module
     return method
+
+
+CORRECTION_WORDS = {
+    "none": "no correction",
+    "abs": "absolute value of each partial risk",
+    "relu": "positive part of each partial risk",
+}
+
+
+def register_corrected(
+    names: Mapping[str, str], terms: TermBuilder, *, module: str, summary: str, **record: Any
+) -> None:
+    """Register one linear risk under several corrections, given as ``{name: correction}``."""
+    for name, correction in names.items():
+        words = f"{summary}, {CORRECTION_WORDS[correction]}"
+        register(RiskMethod(name, terms, correction=correction, summary=words, **record), module=module)

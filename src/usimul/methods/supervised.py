@@ -24,7 +24,7 @@ from usimul.supervision import Labels, Supervision
 
 def supervised_terms(supervision: Supervision, prior: float) -> Sequence[Term]:
     """Return indicator weights: each point counts with the loss of its own label."""
-    values = torch.tensor(supervision.values, dtype=torch.get_default_dtype())
+    values = torch.tensor(supervision.values)
     return [
         Term("labeled", (0,), +1, (values > 0).to(values.dtype), "positive"),
         Term("labeled", (0,), -1, (values < 0).to(values.dtype), "negative"),

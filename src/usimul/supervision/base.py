@@ -1,28 +1,20 @@
-"""What was observed: frozen tuples of row indices into a pool of points. Never how it is learned, never copies.
-
-A supervision object holds ``rows``, one tuple a line, and may also hold the rows of unlabeled points and the rows of a
-few points whose label is known. Files are ``.npz`` without pickled objects and carry their kind and a format version.
-"""
+"""What all kinds of supervision have in common."""
 
 from __future__ import annotations
 
-import json
 import os
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from usimul.supervision.files import ARRAYS, SCALARS, write_file
 from usimul.validation import (
-    FileFormatError,
     InputError,
     InputTypeError,
     IntArray,
-    UsimulError,
     check_choice,
     check_count,
     check_fraction,
@@ -30,29 +22,7 @@ from usimul.validation import (
     check_rows,
 )
 
-__all__ = [
-    "WORLDS",
-    "ComparedPairs",
-    "ConfidenceDifference",
-    "DissimilarPairs",
-    "Labels",
-    "SimilarPairs",
-    "SimilarityConfidence",
-    "Supervision",
-    "Triplets",
-    "Unlabeled",
-    "load_supervision",
-]
-
-FORMAT = "usimul-supervision"
-FORMAT_VERSION = 1
-
-WORLDS = ("definition1", "pair_plus_unlabeled", "release")
-"""How triplets came about; see `usimul.sampling.sample_triplets`."""
-
-_ARRAYS = ("rows", "unlabeled", "values", "known_rows", "known_labels")
-_SCALARS = ("n_points", "world", "n_asked", "n_accepted")
-_HEADER = {"format", "version", "kind", "arrays"}
+__all__ = ["Supervision"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -96,8 +66,15 @@ class Supervision:
 
     _registry: ClassVar[dict[str, type[Supervision]]] = {}
 
+    @classmethod
+    def kinds(cls) -> dict[str, type[Supervision]]:
+        """Return all kinds by the name that files use."""
+        return dict(Supervision._registry)
+
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        if not cls.kind:  # abstract
+            return
         if cls.kind in Supervision._registry:
             raise TypeError(f"supervision kind {cls.kind!r} is already defined by {Supervision._registry[cls.kind]!r}")
         Supervision._registry[cls.kind] = cls
@@ -274,109 +251,8 @@ class Supervision:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write one ``.npz`` file; it appears whole or not at all."""
-        target = Path(path)
-        if target.suffix != ".npz":
-            raise InputError(f"`path` of a supervision file must end in .npz. Got {str(target)!r}.")
-        arrays = {name: getattr(self, name) for name in _ARRAYS if getattr(self, name) is not None}
-        # The list of arrays lets a reader notice one that a damaged archive directory has lost.
-        header = {"format": FORMAT, "version": FORMAT_VERSION, "kind": self.kind, "arrays": list(arrays)}
-        header.update({name: getattr(self, name) for name in _SCALARS})
-        partial = target.with_name(f".{target.name}.{os.getpid()}.part")
-        try:
-            with partial.open("wb") as handle:
-                np.savez_compressed(handle, header=np.array(json.dumps(header)), **arrays)
-            partial.replace(target)
-        finally:
-            partial.unlink(missing_ok=True)
-
-
-class Triplets(Supervision):
-    """Uncertain-similarity triplets (x; x', x''): x shares its class with x' or with x'', not known which.
-
-    One line of ``rows`` is ``anchor, companion, companion``; the order of the two companions means nothing.
-
-    >>> sup = Triplets([[0, 1, 2], [3, 4, 5]], unlabeled=[6, 7], n_points=8)
-    >>> sup
-    Triplets(2 tuples, 2 unlabeled, pool of 8)
-    >>> sup[[0, 1, 2, 6]].rows
-    array([[0, 1, 2]])
-    >>> Triplets([[0, 1, 1]])
-    Traceback (most recent call last):
-    ...
-    usimul.validation.InputError: `rows` repeats a row inside one tuple, which says nothing about its class: position 0.
-    """
-
-    kind = "triplets"
-    source = "triplets"
-    width = 3
-    worlds = WORLDS
-    sampler = "sample_triplets"
-
-
-class SimilarPairs(Supervision):
-    """Pairs (x, x') of which it is known that both points share their class."""
-
-    kind = "similar-pairs"
-    source = "similar"
-    width = 2
-
-
-class DissimilarPairs(Supervision):
-    """Pairs (x, x') of which it is known that the two points belong to different classes."""
-
-    kind = "dissimilar-pairs"
-    source = "dissimilar"
-    width = 2
-
-
-class ComparedPairs(Supervision):
-    """Pairs (x, x') of which it is known that x is at least as positive as x': never x negative and x' positive."""
-
-    kind = "compared-pairs"
-    source = "compared"
-    width = 2
-
-
-class SimilarityConfidence(Supervision):
-    """Pairs with the probability, in [0, 1], that both points share their class."""
-
-    kind = "similarity-confidence"
-    source = "pairs"
-    width = 2
-    value_range = (0.0, 1.0)
-
-
-class ConfidenceDifference(Supervision):
-    """Pairs with P(y' = +1 | x') - P(y = +1 | x), second minus first, in [-1, 1]."""
-
-    kind = "confidence-difference"
-    source = "pairs"
-    width = 2
-    value_range = (-1.0, 1.0)
-
-
-class Unlabeled(Supervision):
-    """Points of which nothing is known."""
-
-    kind = "unlabeled"
-    source = "points"
-    width = 1
-    sampler = "sample_unlabeled"
-
-
-class Labels(Supervision):
-    """Points with their label, +1 or -1, in ``values``: for the fully supervised reference only."""
-
-    kind = "labels"
-    source = "labeled"
-    width = 1
-    value_range = (-1.0, 1.0)
-    sampler = "sample_labels"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.values is not None and np.any(np.abs(self.values) != 1.0):
-            raise InputError("`values` of Labels must be +1 or -1.")
+        arrays = {name: getattr(self, name) for name in ARRAYS if getattr(self, name) is not None}
+        write_file(path, self.kind, arrays, {name: getattr(self, name) for name in SCALARS})
 
 
 def _kind_names() -> list[str]:
@@ -387,49 +263,3 @@ def _same(left: object, right: object) -> bool:
     if isinstance(left, np.ndarray) and isinstance(right, np.ndarray):
         return np.array_equal(left, right)
     return type(left) is type(right) and left == right
-
-
-def load_supervision(path: str | os.PathLike[str]) -> Supervision:
-    """Read a supervision file; the object has the class that was saved.
-
-    Raises
-    ------
-    FileFormatError
-        If the file is damaged, is no supervision file, or is of another format version.
-    """
-    source = Path(path)
-    if not source.is_file():
-        raise InputError(f"there is no supervision file {str(source)!r}.")
-    try:
-        if not zipfile.is_zipfile(source):  # NumPy would advise to unpickle it
-            raise zipfile.BadZipFile("no archive, or a truncated one")
-        with source.open("rb") as handle, np.load(handle, allow_pickle=False) as arrays:
-            content = {name: arrays[name] for name in arrays.files}
-        header = json.loads(str(content.pop("header")))
-    except Exception as error:  # zlib, zipfile, json and the .npy parser raise ten kinds of errors on damaged bytes
-        raise FileFormatError(
-            f"{str(source)!r} is not a whole supervision file ({type(error).__name__}: {error}). "
-            "Write one with Supervision.save()."
-        ) from error
-    if not isinstance(header, dict) or header.get("format") != FORMAT:
-        raise FileFormatError(f"{str(source)!r} is not a usimul supervision file.")
-    if header.get("version") != FORMAT_VERSION:
-        raise FileFormatError(
-            f"{str(source)!r} has format version {header.get('version')!r}; this usimul reads version "
-            f"{FORMAT_VERSION}. Use a usimul release that matches the file."
-        )
-    kind = header.get("kind")
-    if not isinstance(kind, str) or kind not in Supervision._registry:
-        raise FileFormatError(
-            f"{str(source)!r} holds supervision of the unknown kind {kind!r}; "
-            f"known kinds: {', '.join(Supervision._registry)}."
-        )
-    strangers = sorted((set(content) - set(_ARRAYS)) | (set(header) - set(_SCALARS) - _HEADER))
-    if strangers or header.get("arrays") != list(content) or "rows" not in content:
-        what = f"has unexpected content ({', '.join(strangers)})" if strangers else "has lost some of its arrays"
-        raise FileFormatError(f"{str(source)!r} {what}; it was not written whole by this version of usimul.")
-    fields_found: dict[str, Any] = {**content, **{name: header.get(name) for name in _SCALARS}}
-    try:
-        return Supervision._registry[kind](**fields_found)
-    except UsimulError as error:
-        raise FileFormatError(f"{str(source)!r} holds impossible supervision: {error}") from error

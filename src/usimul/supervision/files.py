@@ -1,0 +1,72 @@
+"""The file format of supervision: ``.npz`` without pickled objects, with a kind, a version and a list of arrays."""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from usimul.validation import FileFormatError, InputError
+
+__all__ = ["ARRAYS", "SCALARS", "read_file", "write_file"]
+
+FORMAT = "usimul-supervision"
+FORMAT_VERSION = 1
+
+ARRAYS = ("rows", "unlabeled", "values", "known_rows", "known_labels")
+SCALARS = ("n_points", "world", "n_asked", "n_accepted")
+_HEADER = {"format", "version", "kind", "arrays"}
+
+
+def write_file(
+    path: str | os.PathLike[str], kind: str, arrays: Mapping[str, NDArray[Any]], scalars: Mapping[str, object]
+) -> None:
+    """Write one file; it appears whole or not at all."""
+    target = Path(path)
+    if target.suffix != ".npz":
+        raise InputError(f"`path` of a supervision file must end in .npz. Got {str(target)!r}.")
+    # The list of arrays lets a reader notice one that a damaged archive directory has lost.
+    header = {"format": FORMAT, "version": FORMAT_VERSION, "kind": kind, "arrays": list(arrays), **scalars}
+    partial = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        with partial.open("wb") as handle:
+            np.savez_compressed(handle, **{"header": np.array(json.dumps(header)), **arrays})  # type: ignore[arg-type]
+        partial.replace(target)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def read_file(path: str | os.PathLike[str]) -> tuple[object, dict[str, Any]]:
+    """Return the kind and the fields of a file, or raise `FileFormatError`; never a part of its content."""
+    source = Path(path)
+    if not source.is_file():
+        raise InputError(f"there is no supervision file {str(source)!r}.")
+    try:
+        if not zipfile.is_zipfile(source):  # NumPy would advise to unpickle it
+            raise zipfile.BadZipFile("no archive, or a truncated one")
+        with source.open("rb") as handle, np.load(handle, allow_pickle=False) as arrays:
+            content = {name: arrays[name] for name in arrays.files}
+        header = json.loads(str(content.pop("header")))
+    except Exception as error:  # zlib, zipfile, json and the .npy parser raise ten kinds of errors on damaged bytes
+        raise FileFormatError(
+            f"{str(source)!r} is not a whole supervision file ({type(error).__name__}: {error}). "
+            "Write one with Supervision.save()."
+        ) from error
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
+        raise FileFormatError(f"{str(source)!r} is not a usimul supervision file.")
+    if header.get("version") != FORMAT_VERSION:
+        raise FileFormatError(
+            f"{str(source)!r} has format version {header.get('version')!r}; this usimul reads version "
+            f"{FORMAT_VERSION}. Use a usimul release that matches the file."
+        )
+    strangers = sorted((set(content) - set(ARRAYS)) | (set(header) - set(SCALARS) - _HEADER))
+    if strangers or header.get("arrays") != list(content) or "rows" not in content:
+        what = f"has unexpected content ({', '.join(strangers)})" if strangers else "has lost some of its arrays"
+        raise FileFormatError(f"{str(source)!r} {what}; it was not written whole by this version of usimul.")
+    return header.get("kind"), {**content, **{name: header.get(name) for name in SCALARS}}
