@@ -8,8 +8,8 @@ One observation is an independent pair (x, x') from P x P with :math:`s = \eta\e
    R_- = \frac{E[(p - s)(\ell_- + \ell_-')]}{2D} = q E_{P-}[\ell_-].
 
 ``sconf-abs`` takes the absolute value and ``sconf-nn`` the positive part of each, D inside. Undefined at prior 1/2. The
-confidences must be those of the law the pairs come from, at the stated prior: those of a classifier trained at another prior have to be
-re-scaled first (`usimul.posterior`).
+confidences must be those of the law the pairs come from, at the stated prior: those of a classifier trained at another
+prior have to be re-scaled first (`usimul.posterior`).
 
 Examples
 --------
