@@ -32,7 +32,7 @@ from usimul.models import MODELS, ModelSpec, ScoreNet, build_model
 from usimul.supervision import Supervision, load_supervision
 from usimul.validation import FileFormatError, InputError, InputTypeError, UsimulError
 
-__all__ = ["FORMAT", "FORMAT_VERSION", "check_new_folder", "load", "save"]
+__all__ = ["FORMAT", "FORMAT_VERSION", "check_new_folder", "load", "load_classifier", "save"]
 
 FORMAT = "usimul-model"
 FORMAT_VERSION = 1
@@ -66,9 +66,7 @@ def check_new_folder(path: str | os.PathLike[str], *, overwrite: bool = False) -
     return target
 
 
-def save(
-    estimator: WeakClassifier | Supervision, path: str | os.PathLike[str], *, overwrite: bool = False
-) -> None:
+def save(estimator: WeakClassifier | Supervision, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
     """Write a fitted classifier as a folder, or a supervision object as an ``.npz`` file.
 
     Parameters
@@ -101,7 +99,9 @@ def save(
             f"Got {type(estimator).__name__}."
         )
     if not hasattr(estimator, "module_"):
-        raise InputError(f"this {type(estimator).__name__} is not fitted yet, so there is nothing to save. Call fit first.")
+        raise InputError(
+            f"this {type(estimator).__name__} is not fitted yet, so there is nothing to save. Call fit first."
+        )
     target = check_new_folder(path, overwrite=overwrite)
     state = {name: t.detach().cpu().contiguous().clone() for name, t in estimator.module_.state_dict().items()}
     _check_finite(state, "the fitted model", InputError)
@@ -114,9 +114,7 @@ def save(
     )
 
 
-def load(
-    path: str | os.PathLike[str], *, model: ModelSpec | None = None, device: str = "cpu"
-) -> WeakClassifier | Supervision | Any:
+def load(path: str | os.PathLike[str], *, model: ModelSpec | None = None, device: str = "cpu") -> Any:
     """Read a classifier that `save` wrote, ready to predict; or a supervision object from an ``.npz`` file.
 
     Parameters
@@ -139,8 +137,16 @@ def load(
         if folder.suffix == ".npz":
             return load_supervision(folder)
         raise FileFormatError(f"{str(folder)!r} is neither a model folder nor an .npz supervision file.")
+    return load_classifier(folder, model=model, device=device)
+
+
+def load_classifier(
+    path: str | os.PathLike[str], *, model: ModelSpec | None = None, device: str = "cpu"
+) -> WeakClassifier:
+    """Read a classifier that `save` wrote; the part of `load` that is not about supervision files."""
+    folder = Path(path)
     if not folder.is_dir():
-        raise InputError(f"there is no model folder or supervision file {str(folder)!r}.")
+        raise InputError(f"there is no model folder {str(folder)!r}.")
     reader = _Reader(folder / DESCRIPTION)
     state = _read_weights(folder / WEIGHTS, reader)
     estimator = reader.estimator(device)
@@ -184,7 +190,9 @@ def _describe(estimator: WeakClassifier, weights: bytes) -> dict[str, Any]:
         "estimator": next(c.__name__ for c in type(estimator).__mro__ if c.__name__ in _CLASSES),
         "params": {name: value for name, value in given.items() if value is not _MISSING},
         "params_left_out": sorted(name for name, value in given.items() if value is _MISSING),
-        "model": {"kind": "named", "name": spec} if named else {"kind": "custom", "name": _body_name(estimator.module_)},
+        "model": {"kind": "named", "name": spec}
+        if named
+        else {"kind": "custom", "name": _body_name(estimator.module_)},
         "image_shape": _plain(estimator.image_shape),
         "n_features_in_": int(estimator.n_features_in_),
         "feature_names_in_": [str(n) for n in estimator.feature_names_in_]
@@ -250,10 +258,11 @@ def _card(d: Mapping[str, Any], name: str) -> str:
     own = ", model=your_module" if d["model"]["kind"] == "custom" else ""
     stopped = "\n- **Training was interrupted**; these are the weights at that moment." if d["interrupted_"] else ""
     source = f"\n- Source of the method: {method.paper}" if method.paper else ""
+    epochs = f"epoch {d['n_epochs_']} of {len(d['history_']['risk'])} was kept"
     biased = (
         ""
         if method.unbiased or method.probability
-        else "\n- The risk of this method is biased for the triplets that its paper defines. Judge it before you use it."
+        else "\n- The risk of this method is biased for the triplets that its paper defines: judge it first."
     )
     return f"""# {name}
 
@@ -261,14 +270,15 @@ A binary classifier trained with usimul {d["made_with"]["usimul"]} (torch {d["ma
 
 - Predicts `{positive!r}` (score of at least 0) or `{negative!r}` for rows of {d["n_features_in_"]:,} features.
 - Method: `{d["method_"]}`, {method.summary}; learns from {method.supervision.__name__}.{source}
-- Model: {d["model"]["name"]} ({d["model"]["kind"]}); epoch {d["n_epochs_"]} of {len(d["history_"]["risk"])} was kept.{stopped}
+- Model: {d["model"]["name"]} ({d["model"]["kind"]}); {epochs}.{stopped}
 - Class prior used in training, P({positive!r}): {d["prior_"]:g}.
 - Which class is called positive: {known}.
 
 ## Limits
 
 - {calibration}
-- It holds for points like those it was trained on, at the prior above. Another share of positives needs another threshold.
+- It holds for points like those it was trained on, at the prior above; another share of positives
+  needs another threshold.
 - No label was needed for training, so nobody has measured its accuracy yet unless you have:
   `usimul evaluate` estimates the error from fresh triplets, or measures it on labels.{biased}
 
@@ -300,7 +310,7 @@ class _Reader:
         version = content.get("version")
         if version != FORMAT_VERSION:
             raise FileFormatError(
-                f"{str(path)!r} has format version {version!r}, and usimul {__version__} reads version {FORMAT_VERSION}. "
+                f"{str(path)!r} has format version {version!r}; usimul {__version__} reads version {FORMAT_VERSION}. "
                 "Load it with the usimul that wrote it, or save it again."
             )
 
@@ -425,7 +435,7 @@ def _build(reader: _Reader, estimator: WeakClassifier, model: ModelSpec | None) 
     if kind == "custom":
         if model is None:
             raise InputError(
-                f"the model in {folder!r} was trained with a torch module of the user's own ({name}), which is not part of "
+                f"the model in {folder!r} was trained with a torch module of the user's own ({name}), which is not in "
                 "the folder. Load it with load(path, model=<that module, or the function that makes it>)."
             )
         estimator.model = estimator.model_ = model
@@ -433,7 +443,9 @@ def _build(reader: _Reader, estimator: WeakClassifier, model: ModelSpec | None) 
     if kind != "named" or name not in MODELS:
         raise reader.bad(f"unknown model {name!r} of kind {kind!r}")
     if model is not None:
-        raise InputError(f"`model` is only for models of your own. {folder!r} holds the named model {name!r}; leave it out.")
+        raise InputError(
+            f"`model` is only for models of your own. {folder!r} holds the named model {name!r}; leave it out."
+        )
     estimator.model_ = name
     try:
         return build_model(name, estimator.n_features_in_, estimator.image_shape, seed=0)
@@ -451,7 +463,7 @@ def _fill(net: nn.Module, state: Mapping[str, Tensor], path: Path) -> None:
     for name, tensor in state.items():
         if tensor.shape != wanted[name].shape or tensor.dtype != wanted[name].dtype:
             raise FileFormatError(
-                f"{str(path)!r} does not fit the model: tensor {name!r} is {tensor.dtype} of shape {tuple(tensor.shape)}, "
-                f"{wanted[name].dtype} of shape {tuple(wanted[name].shape)} expected."
+                f"{str(path)!r} does not fit the model: tensor {name!r} is {tensor.dtype} {tuple(tensor.shape)}, "
+                f"{wanted[name].dtype} {tuple(wanted[name].shape)} expected."
             )
     net.load_state_dict(dict(state))

@@ -1,0 +1,96 @@
+"""``usimul evaluate``: how good a saved classifier is, without labels or with them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from usimul.estimators import WeakClassifier
+
+FILE = click.Path(exists=True, dir_okay=False, readable=True, path_type=Path)
+
+
+@click.command()
+@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("points", type=FILE)
+@click.option("--supervision", type=FILE, help="Tuples over the rows of POINTS, not trained on: label-free estimate.")
+@click.option("--labels", type=FILE, help="Label of each row of POINTS (.npy): accuracy.")
+@click.option("--key", help="Name of the array in a .npz file of points. Default: X, or the only one.")
+@click.option("--device", default="cpu", show_default=True, help="torch device.")
+def command(
+    model: Path, points: Path, supervision: Path | None, labels: Path | None, key: str | None, device: str
+) -> None:
+    """Judge the classifier saved in the folder MODEL on POINTS: by fresh tuples without labels, or by labels."""
+    if supervision is None and labels is None:
+        raise click.UsageError("Pass --supervision FILE (no labels needed), --labels FILE, or both.")
+    import numpy as np
+
+    from usimul.cli.files import read_labels, read_points
+    from usimul.cli.judge import degenerate, orientation_line, risk_lines, share_line
+    from usimul.cli.predict import check_features, predictions, read_classifier
+    from usimul.supervision import load_supervision
+
+    tuples = None if supervision is None else load_supervision(supervision)
+    truth = None if labels is None else read_labels(labels)
+    estimator = read_classifier(model, device)
+    pool = read_points(points, key)
+    check_features(estimator, pool)
+    if tuples is not None:
+        tuples.check_pool(len(pool.rows))
+    positive = None if truth is None else _positive(truth, estimator, len(pool.rows))
+    scores = np.concatenate([part for _, _, part in predictions(estimator, pool)])
+    share = float(np.mean(scores >= 0))
+    click.echo(f"method               {estimator.method_}, model {estimator.model_}")
+    click.echo(f"points               {len(scores):,}")
+    click.echo(share_line(share, estimator.prior_))
+    click.echo(orientation_line(estimator))
+    if tuples is not None:
+        click.echo(f"error estimated without labels, from {tuples.n_tuples:,} tuples:")
+        for line in risk_lines(estimator, pool.rows, tuples):
+            click.echo(line)
+    if positive is not None:
+        _print_metrics(np.where(positive, 1, -1), scores, estimator.orientation_.status == "unknown")
+    words = degenerate(share, estimator.prior_)
+    if words:
+        click.echo(f"warning: {words}", err=True)
+
+
+def _positive(truth: NDArray[Any], estimator: WeakClassifier, n: int) -> NDArray[np.bool_]:
+    """Whether each label is the positive class; any third label is an error."""
+    import numpy as np
+
+    from usimul.validation import InputError
+
+    if len(truth) != n:
+        raise InputError(f"there must be one label for each point, {n}. Got {len(truth)}.")
+    negative, positive = estimator.classes_.tolist()
+    found = np.unique(truth).tolist()
+    if any(label not in (negative, positive) for label in found):
+        shown = ", ".join(repr(label) for label in found[:6]) + (", ..." if len(found) > 6 else "")
+        raise InputError(
+            f"the labels must be the two classes of the classifier, {negative!r} and {positive!r} (positive). "
+            f"Got: {shown}. Translate them first, with numpy.where(labels == positive, {positive!r}, {negative!r})."
+        )
+    return np.asarray(truth == positive, dtype=np.bool_)
+
+
+def _print_metrics(y: NDArray[Any], scores: NDArray[np.float64], swap: bool) -> None:
+    from usimul.metrics import accuracy, accuracy_up_to_swap, area_under_curve, balanced_accuracy
+
+    share = float((y > 0).mean())
+    click.echo(f"measured on {len(y):,} labels, share of positives {share:.3f}:")
+    click.echo(f"  accuracy           {accuracy(y, scores):.4f}")
+    if swap:
+        click.echo(f"  up to a swap       {accuracy_up_to_swap(y, scores):.4f}   (the class names are unknown)")
+    if 0.0 < share < 1.0:
+        click.echo(f"  balanced accuracy  {balanced_accuracy(y, scores):.4f}")
+        click.echo(f"  AUC                {area_under_curve(y, scores):.4f}")
+    else:
+        click.echo("  balanced accuracy  -   (labels of one class only)")
+        click.echo("  AUC                -")

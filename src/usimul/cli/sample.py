@@ -1,0 +1,78 @@
+"""``usimul sample``: a supervision file drawn from labels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+KINDS = ("triplets", "unlabeled", "labels")
+
+
+@click.command()
+@click.argument("labels", type=click.Path(exists=True, dir_okay=False, readable=True, path_type=Path))
+@click.option("--output", "-o", required=True, type=click.Path(path_type=Path), help="Supervision file to make (.npz).")
+@click.option("--n", "n", required=True, type=int, help="Number of tuples.")
+@click.option("--unlabeled", "n_unlabeled", default=0, show_default=True, help="Number of unlabeled points.")
+@click.option("--kind", type=click.Choice(KINDS), default="triplets", show_default=True, help="What to draw.")
+@click.option("--prior", type=float, help="Share of positives to draw with. Default: the share in LABELS.")
+@click.option("--world", default="definition1", show_default=True, help="How triplets come about.")
+@click.option("--release-shares", nargs=2, type=float, help="Shares of positives, for --world release.")
+@click.option("--positive", multiple=True, help="Label that counts as +1; repeatable. All others count as -1.")
+@click.option("--replace/--no-replace", default=True, show_default=True, help="Whether a point may occur again.")
+@click.option("--seed", default=0, show_default=True, help="Same seed, same draw.")
+@click.option("--key", help="Name of the array in a .npz file of labels.")
+@click.option("--overwrite", is_flag=True, help="Replace an existing file.")
+def command(
+    labels: Path,
+    output: Path,
+    n: int,
+    n_unlabeled: int,
+    kind: str,
+    prior: float | None,
+    world: str,
+    release_shares: tuple[float, float] | None,
+    positive: tuple[str, ...],
+    replace: bool,
+    seed: int,
+    key: str | None,
+    overwrite: bool,
+) -> None:
+    """Draw tuples from LABELS (.npy, +1 and -1), as an honest annotator would answer, and write a supervision file.
+
+    The file holds row numbers and no labels, unless --kind labels asks for them.
+    """
+    from usimul.cli.files import check_new_file, read_labels
+    from usimul.sampling import sample_labels, sample_triplets, sample_unlabeled
+    from usimul.supervision import Supervision
+    from usimul.validation import InputError
+
+    check_new_file(output, (".npz",), overwrite=overwrite)
+    y = read_labels(labels, key)
+    if positive:
+        import numpy as np
+
+        names = y.astype(str)
+        unknown = sorted(set(positive) - set(names.tolist()))
+        if unknown:
+            raise InputError(f"no label is {unknown[0]!r}; --positive must name labels that occur in {str(labels)!r}.")
+        y = np.where(np.isin(names, positive), 1, -1)
+    if kind != "triplets" and (n_unlabeled or world != "definition1" or release_shares):
+        raise InputError("--unlabeled, --world and --release-shares belong to --kind triplets.")
+    sup: Supervision
+    if kind == "triplets":
+        sup = sample_triplets(
+            y,
+            n,
+            n_unlabeled=n_unlabeled,
+            prior=prior,
+            world=world,
+            replace=replace,
+            random_state=seed,
+            release_shares=release_shares or None,
+        )
+    else:
+        draw = sample_unlabeled if kind == "unlabeled" else sample_labels
+        sup = draw(y, n, prior=prior, replace=replace, random_state=seed)
+    sup.save(output)
+    click.echo(f"{sup!r} in {output}")

@@ -1,0 +1,1 @@
+"""Runs that compare methods, and what is written about them."""

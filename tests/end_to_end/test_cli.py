@@ -1,0 +1,439 @@
+"""The command line: round trips, bad input, exit codes, and what ``--help`` may import."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from usimul import export
+from usimul.cli import COMMANDS, main
+from usimul.datasets import make_gaussians
+from usimul.sampling import sample_triplets
+from usimul.supervision import load_supervision
+
+HEAVY = ("torch", "sklearn", "scipy", "numpy")
+
+
+def usimul(*args, code=0, **kwargs):
+    result = CliRunner().invoke(main, [str(a) for a in args], **kwargs)
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == code, result.output
+    return result
+
+
+def refused(*args, match):
+    """Exit code 2, one readable line, no traceback."""
+    result = usimul(*args, code=2)
+    lines = [line for line in result.stderr.splitlines() if not line.startswith("warning: ")]
+    assert len(lines) == 1, result.stderr
+    assert lines[0].startswith("error: ")
+    assert "Traceback" not in result.stderr
+    assert re.search(match, lines[0]), lines[0]
+    return result
+
+
+def python(code, *args, **kwargs):
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    return subprocess.run(
+        [sys.executable, "-c", code, *map(str, args)],
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=120,
+        **kwargs,
+    )
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Points, labels, supervision and a trained model on disk."""
+    folder = tmp_path_factory.mktemp("files")
+    data = make_gaussians(300, 200, prior=0.3, random_state=0)
+    for part in ("X_train", "y_train", "X_test", "y_test"):
+        np.save(folder / f"{part}.npy", getattr(data, part))
+    sample_triplets(data.y_train, 200, n_unlabeled=100, prior=0.3, random_state=0).save(folder / "train.npz")
+    sample_triplets(data.y_test, 200, n_unlabeled=100, prior=0.3, random_state=1).save(folder / "test.npz")
+    usimul(*train(folder), "-o", folder / "model")
+    return folder
+
+
+def train(folder, points="X_train.npy", supervision="train.npz", prior=0.3, method="usimul-exact-abs"):
+    given = ["train", folder / points, folder / supervision, "--method", method, "--model", "linear", "--epochs", 3]
+    return given if prior is None else [*given, "--prior", prior]
+
+
+# --- start-up -----------------------------------------------------------------------------------------------------
+
+HELP = """
+import sys
+if {block}:
+    class Blocker:
+        def find_spec(self, name, path=None, target=None):
+            if name.split(".")[0] in {heavy}:
+                raise ImportError("blocked: " + name)
+    sys.meta_path.insert(0, Blocker())
+from usimul.cli import main
+try:
+    main(["--help"])
+except SystemExit as stop:
+    assert stop.code == 0
+loaded = [name for name in {heavy} if name in sys.modules]
+assert not loaded, loaded
+"""
+
+
+@pytest.mark.parametrize("block", [False, True])
+def test_help_loads_no_numerical_library(block):
+    found = python(HELP.format(block=block, heavy=HEAVY))
+    assert found.returncode == 0, found.stderr
+    for name in COMMANDS:
+        assert name in found.stdout
+
+
+def test_commands_without_training_work_without_torch(files, tmp_path):
+    code = HELP.split("from usimul.cli")[0].format(block=True, heavy=("torch", "sklearn", "scipy"))
+    code += "from usimul.cli import main\nmain(sys.argv[1:])"
+    for args in (
+        ["sample", files / "y_train.npy", "-o", tmp_path / "s.npz", "--n", 5],
+        ["datasets", "list"],
+        ["train", "--help"],
+        ["--version"],
+    ):
+        found = python(code, *args)
+        assert found.returncode == 0, found.stderr
+
+
+def test_every_command_has_help():
+    for name in COMMANDS:
+        assert "Usage:" in usimul(name, "--help").output
+
+
+def test_unknown_command_names_the_nearest():
+    result = usimul("trian", code=2)
+    assert "No such command 'trian'. Did you mean 'train'?" in result.stderr
+
+
+# --- the whole way ------------------------------------------------------------------------------------------------
+
+
+def test_train_says_what_it_did(files, tmp_path):
+    result = usimul(*train(files), "-o", tmp_path / "m")
+    for words in ("usimul-exact-abs", "3 trained", "tuples it was trained on", "prior 0.3", "class names", "saved to"):
+        assert words in result.stdout
+
+
+def test_predict_csv_and_npy_agree_with_the_library(files, tmp_path):
+    usimul("predict", files / "model", files / "X_test.npy", "-o", tmp_path / "p.csv", "--proba")
+    usimul("predict", files / "model", files / "X_test.npy", "-o", tmp_path / "p.npy", "--proba")
+    lines = (tmp_path / "p.csv").read_text().splitlines()
+    assert lines[0] == "row,label,score,probability"
+    table = np.loadtxt(lines[1:], delimiter=",")
+    array = np.load(tmp_path / "p.npy")
+    clf, X = export.load(files / "model"), np.load(files / "X_test.npy")
+    scores = clf.decision_function(X)
+    assert np.array_equal(array["score"], scores)
+    assert np.array_equal(table[:, 2].astype(np.float32), scores.astype(np.float32))
+    for labels in (array["label"], table[:, 1]):
+        assert np.array_equal(labels, clf.predict(X))
+    assert np.array_equal(array["probability"], clf.predict_proba(X)[:, 1])
+    assert np.array_equal(array["row"], np.arange(200))
+
+
+def test_predict_in_chunks_is_the_same(files, tmp_path, monkeypatch):
+    usimul("predict", files / "model", files / "X_test.npy", "-o", tmp_path / "whole.csv")
+    monkeypatch.setattr("usimul.cli.files.CHUNK_VALUES", 14)
+    usimul("predict", files / "model", files / "X_test.npy", "-o", tmp_path / "parts.csv")
+    whole, parts = (np.loadtxt(tmp_path / f"{n}.csv", delimiter=",", skiprows=1) for n in ("whole", "parts"))
+    assert np.array_equal(whole[:, :2], parts[:, :2])
+    np.testing.assert_allclose(whole, parts, rtol=1e-5, atol=1e-6)
+
+
+def test_evaluate(files):
+    points = files / "X_test.npy"
+    both = usimul(
+        "evaluate", files / "model", points, "--supervision", files / "test.npz", "--labels", files / "y_test.npy"
+    )
+    for words in ("second-moment", "position-aware", "95% interval", "accuracy", "AUC", "class names"):
+        assert words in both.stdout
+    clf, y = export.load(files / "model"), np.load(files / "y_test.npy")
+    assert f"accuracy           {clf.score(np.load(points), y):.4f}" in both.stdout
+    without = usimul("evaluate", files / "model", points, "--supervision", files / "test.npz")
+    assert "accuracy" not in without.stdout
+    assert "Pass --supervision" in usimul("evaluate", files / "model", points, code=2).stderr
+
+
+def test_evaluate_on_one_class_leaves_dashes(files, tmp_path):
+    np.save(tmp_path / "ones.npy", np.ones(200, dtype=int))
+    result = usimul("evaluate", files / "model", files / "X_test.npy", "--labels", tmp_path / "ones.npy")
+    assert "AUC                -" in result.stdout
+
+
+@pytest.mark.parametrize(("bias", "words"), [(1.0, "all points positive"), (-1.0, "all points negative")])
+def test_degenerate_predictor_is_called_so(files, tmp_path, bias, words):
+    clf = export.load(files / "model")
+    layer = clf.module_.body
+    layer.weight.data.zero_()
+    layer.bias.data.fill_(bias)
+    export.save(clf, tmp_path / "m")
+    result = usimul("evaluate", tmp_path / "m", files / "X_test.npy", "--labels", files / "y_test.npy")
+    assert words in result.stderr
+    assert "carries no information" in result.stderr
+
+
+def test_sample(files, tmp_path):
+    np.save(tmp_path / "digits.npy", np.arange(100) % 10)
+    given = [tmp_path / "digits.npy", "-o", tmp_path / "s.npz", "--n", 30]
+    refused("sample", *given, match="must hold both labels")
+    usimul("sample", *given, "--positive", 0, "--positive", 2, "--unlabeled", 7, "--seed", 3)
+    sup = load_supervision(tmp_path / "s.npz")
+    assert (sup.n_tuples, sup.n_unlabeled, sup.n_points) == (30, 7, 100)
+    y = np.where(np.isin(np.arange(100) % 10, [0, 2]), 1, -1)
+    assert sup == sample_triplets(y, 30, n_unlabeled=7, random_state=3)
+    refused("sample", *given, "--positive", 0, match="exists already")
+    usimul("sample", *given, "--positive", 0, "--kind", "labels", "--overwrite")
+    refused("sample", *given, "--positive", 11, "--overwrite", match="no label is '11'")
+
+
+def test_methods_and_datasets(tmp_path):
+    from usimul.methods import list_methods
+
+    table = usimul("methods").stdout
+    assert all(method.name in table for method in list_methods())
+    for method in list_methods():
+        assert method.formula in usimul("methods", method.name).stdout
+    refused("methods", "usimul-ab", match="Did you mean 'usimul-abs'")
+    assert "digits" in usimul("datasets").stdout
+    usimul("datasets", "get", "gaussians", "--arrays", tmp_path / "arrays")
+    assert {p.name for p in (tmp_path / "arrays").iterdir()} == {
+        "X_train.npy",
+        "y_train.npy",
+        "X_test.npy",
+        "y_test.npy",
+    }
+    refused("datasets", "get", "gaussian", match="Did you mean 'gaussians'")
+
+
+def test_images_keep_their_shape(tmp_path):
+    rng = np.random.default_rng(0)
+    y = np.repeat([1, -1], 15)
+    np.save(tmp_path / "y.npy", y)
+    np.save(tmp_path / "grey.npy", rng.normal(size=(30, 8, 8)))
+    np.save(tmp_path / "colour.npy", rng.normal(size=(30, 8, 8, 3)))
+    np.save(tmp_path / "flat.npy", rng.normal(size=(30, 64)))
+    usimul("sample", tmp_path / "y.npy", "-o", tmp_path / "s.npz", "--n", 20, "--kind", "labels")
+    for name, shape in (("grey", (1, 8, 8)), ("colour", (3, 8, 8)), ("flat", (1, 8, 8))):
+        extra = ["--image-shape", "1,8,8"] if name == "flat" else []
+        given = ["train", tmp_path / f"{name}.npy", tmp_path / "s.npz", "--method", "supervised", "--model", "cnn"]
+        usimul(*given, *extra, "--epochs", 1, "-o", tmp_path / name)
+        assert export.load(tmp_path / name).image_shape == shape
+        usimul("predict", tmp_path / name, tmp_path / f"{name}.npy", "-o", tmp_path / f"{name}.csv")
+    refused(
+        "train",
+        tmp_path / "flat.npy",
+        tmp_path / "s.npz",
+        "--method",
+        "supervised",
+        "--model",
+        "cnn",
+        "-o",
+        tmp_path / "n",
+        match="image_shape",
+    )
+
+
+# --- bad input ----------------------------------------------------------------------------------------------------
+
+
+def write(folder, name, array):
+    np.save(folder / name, array)
+    return folder / name
+
+
+def bad_points():
+    good = np.zeros((300, 2))
+    holed, huge = good.copy(), good.copy()
+    holed[7, 1], huge[3, 0] = np.nan, 1e60
+    return {
+        "nan": (holed, r"Row 7, column 1 is nan"),
+        "too-large": (huge, r"fit into float32. Row 3, column 0 is 1e\+60"),
+        "vector": (np.zeros(300), r"Got shape \(300,\)"),
+        "empty": (np.zeros((0, 2)), r"Got shape \(0, 2\)"),
+        "text": (np.array([["a", "b"]] * 300), "real numbers. Got dtype <U1"),
+        "complex": (np.zeros((300, 2), dtype=complex), "Got dtype complex"),
+        "too-few": (good[:10], "made for a pool of 300 points, but X has 10"),
+    }
+
+
+@pytest.mark.parametrize("name", list(bad_points()))
+def test_bad_points(files, tmp_path, name):
+    array, match = bad_points()[name]
+    path = write(tmp_path, "bad.npy", array)
+    given = ["train", path, files / "train.npz", "--prior", 0.3, "--method", "usimul-exact-abs", "--epochs", 1]
+    refused(*given, "-o", tmp_path / "m", match=match)
+    assert {p.name for p in tmp_path.iterdir()} == {"bad.npy"}
+
+
+@pytest.mark.parametrize(
+    ("args", "match"),
+    [
+        (["--prior", 0.5], "must differ from 0.5"),
+        (["--prior", 1.5], r"must lie in \(0, 1\)"),
+        (["--prior", 0.1], "contradicts the"),
+        ([], "`prior`.* is required"),
+        (["--prior", 0.3, "--method", "usimul-exakt"], "Did you mean 'usimul-exact'"),
+        (["--prior", 0.3, "--model", "mpl"], "Did you mean 'mlp'"),
+        (["--prior", 0.3, "--loss", "squared"], "Did you mean 'square'"),
+        (["--prior", 0.3, "--epochs", 0], "`epochs` must be at least 1"),
+        (["--prior", 0.3, "--lr", -1], "`lr` must lie in"),
+        (["--prior", 0.3, "--seed", -1], "`random_state` must be at least 0"),
+        (["--prior", 0.3, "--selection", "best"], "`selection` must be one of"),
+        (["--prior", 0.3, "--option", "nothing=1"], "nothing"),
+        (["--prior", 0.3, "--method", "supervised"], "learns from Labels. Got Triplets"),
+    ],
+)
+def test_bad_settings(files, tmp_path, args, match):
+    given = ["train", files / "X_train.npy", files / "train.npz", "-o", tmp_path / "m"]
+    method = [] if "--method" in args else ["--method", "usimul-exact-abs"]
+    refused(*given, *method, *args, match=match)
+    assert not list(tmp_path.iterdir())
+
+
+def test_bad_files(files, tmp_path):
+    cut = tmp_path / "cut.npy"
+    cut.write_bytes((files / "X_train.npy").read_bytes()[:500])
+    whole = (files / "train.npz").read_bytes()
+    (tmp_path / "cut.npz").write_bytes(whole[: len(whole) // 2])
+    (tmp_path / "points.csv").write_text("1,2\n")
+    np.savez(tmp_path / "two.npz", a=np.zeros((300, 2)), b=np.zeros((300, 2)))
+    np.save(tmp_path / "objects.npy", np.array([[{}]], dtype=object))
+    before = {p.name for p in tmp_path.iterdir()}
+    tail = [files / "train.npz", "--prior", 0.3, "-o", tmp_path / "m"]
+    refused("train", cut, *tail, match="not a whole .npy file")
+    refused("train", tmp_path / "objects.npy", *tail, match="not a whole .npy file of numbers")
+    refused("train", tmp_path / "points.csv", *tail, match="must be a .npy or .npz file")
+    refused("train", tmp_path / "two.npz", *tail, match="several arrays.*a, b.*--key")
+    refused("train", tmp_path / "two.npz", *tail, "--key", "c", match="no array 'c'")
+    refused("train", tmp_path / "cut.npz", *tail, match="not a whole .npz file")
+    refused("train", files / "X_train.npy", tmp_path / "cut.npz", *tail[1:], match="not a whole supervision file")
+    assert "does not exist" in usimul("train", tmp_path / "no.npy", *tail, code=2).stderr
+    assert {p.name for p in tmp_path.iterdir()} == before
+
+
+def test_existing_output_is_noticed_before_training(files, tmp_path):
+    (tmp_path / "m").mkdir()
+    (tmp_path / "m" / "mine").write_text("x")
+    refused(*train(files), "--epochs", 10**9, "-o", tmp_path / "m", match="exists already")
+    refused(*train(files), "--epochs", 10**9, "-o", tmp_path / "m", "--overwrite", match="other things")
+    refused(*train(files), "--epochs", 10**9, "-o", tmp_path / "no" / "m", match="does not exist")
+
+
+def test_bad_model_folders_and_features(files, tmp_path):
+    shutil.copytree(files / "model", tmp_path / "model")
+    (tmp_path / "model" / "weights.safetensors").write_bytes(b"")
+    out = ["-o", tmp_path / "p.csv"]
+    refused("predict", tmp_path / "model", files / "X_test.npy", *out, match="weights.safetensors' is truncated")
+    refused("predict", tmp_path / "nowhere", files / "X_test.npy", *out, match="no model folder")
+    wide = write(tmp_path, "wide.npy", np.zeros((4, 3)))
+    refused("predict", files / "model", wide, *out, match="3 features each, but .* trained on 2")
+    refused(
+        "predict", files / "model", files / "X_test.npy", "-o", tmp_path / "p.txt", match="must end in .csv or .npy"
+    )
+    assert not (tmp_path / "p.csv").exists()
+    assert not list(tmp_path.glob(".*"))
+
+
+@pytest.mark.parametrize(
+    ("labels", "match"),
+    [
+        (np.arange(200) % 3, "two classes of the classifier, -1 and 1"),
+        (np.ones(199, dtype=int), "one label for each point, 200. Got 199"),
+        (np.ones((200, 2), dtype=int), "Got shape"),
+        (np.array(["a"] * 200), "Got: 'a'"),
+    ],
+)
+def test_bad_labels(files, tmp_path, labels, match):
+    path = write(tmp_path, "y.npy", labels)
+    refused("evaluate", files / "model", files / "X_test.npy", "--labels", path, match=match)
+
+
+def test_traceback_on_request(files, tmp_path):
+    given = ["predict", tmp_path / "nowhere", files / "X_test.npy", "-o", tmp_path / "p.csv"]
+    assert "Traceback" in usimul("--traceback", *given, code=2).stderr
+    assert "Traceback" in usimul(*given, code=2, env={"USIMUL_TRACEBACK": "1"}).stderr
+
+
+# --- interruption -------------------------------------------------------------------------------------------------
+
+INTERRUPT = """
+import sys
+from usimul.cli import main
+from usimul.cli.progress import EpochBar
+shown = EpochBar.__call__
+def announce(self, name, number, n_epochs, epoch):
+    if number == 3:
+        print("third epoch", flush=True)
+    shown(self, name, number, n_epochs, epoch)
+EpochBar.__call__ = announce
+main(sys.argv[1:])
+"""
+
+
+@pytest.mark.parametrize("discard", [False, True])
+def test_ctrl_c_saves_what_was_trained(files, tmp_path, discard):
+    given = [str(a) for a in [*train(files), "--epochs", 10**7, "-o", tmp_path / "m"]]
+    process = subprocess.Popen(
+        [sys.executable, "-c", INTERRUPT, *given, *["--discard-on-interrupt"] * discard],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    try:
+        assert process.stdout.readline() == "third epoch\n"
+        time.sleep(0.2)
+        process.send_signal(signal.SIGINT)
+        _, stderr = process.communicate(timeout=60)
+    finally:
+        process.kill()
+        process.wait()
+    assert process.returncode == 130
+    assert "Traceback" not in stderr
+    if discard:
+        assert "nothing was saved" in stderr
+        assert not list(tmp_path.iterdir())
+        return
+    assert "marked as interrupted" in stderr
+    clf = export.load(tmp_path / "m")
+    assert clf.interrupted_
+    assert len(clf.history_["risk"]) >= 3
+    assert "interrupted" in (tmp_path / "m" / "README.md").read_text()
+    assert [p.name for p in tmp_path.iterdir()] == ["m"]
+
+
+def test_ctrl_c_before_anything_was_trained(files, tmp_path, monkeypatch):
+    from usimul.estimators import WeakClassifier
+
+    def stop(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(WeakClassifier, "fit", stop)
+    result = usimul(*train(files), "-o", tmp_path / "m", code=130)
+    assert "nothing was trained yet" in result.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_ctrl_c_elsewhere(files, tmp_path, monkeypatch):
+    def stop(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("usimul.cli.predict.predictions", stop)
+    usimul("predict", files / "model", files / "X_test.npy", "-o", tmp_path / "p.csv", code=130)
+    assert not list(tmp_path.iterdir())

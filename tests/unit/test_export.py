@@ -1,0 +1,349 @@
+"""Saving and loading: identity, atomicity, and every kind of damage."""
+
+import hashlib
+import json
+import shutil
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from torch import nn
+
+from usimul import export
+from usimul.datasets import make_gaussians
+from usimul.estimators import USimULClassifier, WeakClassifier
+from usimul.sampling import sample_triplets
+from usimul.validation import FileFormatError, InputError, InputTypeError
+
+DATA = make_gaussians(120, 40, prior=0.3, random_state=0)
+FILES = {"weights.safetensors", "model.json", "README.md"}
+
+
+def fitted(**changes):
+    sup = sample_triplets(DATA.y_train, 60, n_unlabeled=40, prior=0.3, random_state=0)
+    settings = {"method": "usimul-exact-abs", "prior": 0.3, "model": "linear", "epochs": 2, "random_state": 0}
+    return WeakClassifier(**{**settings, **changes}).fit(DATA.X_train, sup)
+
+
+@pytest.fixture(scope="module")
+def clf():
+    return fitted()
+
+
+@pytest.fixture
+def folder(clf, tmp_path):
+    export.save(clf, tmp_path / "model")
+    return tmp_path / "model"
+
+
+def names(path):
+    return {p.name for p in path.iterdir()}
+
+
+def edit(folder, **changes):
+    path = folder / "model.json"
+    content = json.loads(path.read_text())
+    for key, value in changes.items():
+        if value is ...:
+            del content[key]
+        else:
+            content[key] = value
+    path.write_text(json.dumps(content))
+
+
+def reweigh(folder, change):
+    """Change the weights and repair the checksum, as somebody who means it would."""
+    path = folder / "weights.safetensors"
+    state = load_file(path)
+    change(state)
+    save_file(state, path)
+    content = path.read_bytes()
+    record = {"file": path.name, "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    edit(folder, weights=record)
+
+
+# --- identity -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", ["linear", "mlp", "mlp-dropout", "mlp-bn"])
+def test_predictions_after_loading_have_the_same_bits(model, tmp_path):
+    clf = fitted(model=model, epochs=1)
+    export.save(clf, tmp_path / "m")
+    again = export.load(tmp_path / "m")
+    assert np.array_equal(again.decision_function(DATA.X_test), clf.decision_function(DATA.X_test))
+    assert np.array_equal(again.predict_proba(DATA.X_test), clf.predict_proba(DATA.X_test))
+    assert not again.module_.training
+
+
+def test_image_model(tmp_path):
+    X = np.random.default_rng(0).normal(size=(40, 64)).astype(np.float32)
+    clf = WeakClassifier("supervised", model="cnn", image_shape=(1, 8, 8), epochs=1, random_state=0)
+    clf.fit(X, np.repeat([0, 1], 20))
+    export.save(clf, tmp_path / "m")
+    again = export.load(tmp_path / "m")
+    assert again.image_shape == (1, 8, 8)
+    assert np.array_equal(again.decision_function(X), clf.decision_function(X))
+
+
+def test_everything_that_was_learned_comes_back(clf, folder):
+    again = export.load(folder)
+    assert type(again) is WeakClassifier
+    assert again.get_params() == clf.get_params()
+    for name in ("method_", "model_", "prior_", "history_", "n_epochs_", "n_restarts_", "interrupted_", "orientation_"):
+        assert getattr(again, name) == getattr(clf, name), name
+    assert again.n_features_in_ == 2
+    assert again.classes_.dtype == clf.classes_.dtype
+    assert np.array_equal(again.classes_, clf.classes_)
+
+
+@pytest.mark.parametrize("classes", [["healthy", "ill"], [False, True], [1.0, 2.0], np.array(["a", "b"], dtype=object)])
+def test_classes_of_any_plain_type(classes, tmp_path):
+    y = np.asarray(classes)[(DATA.y_train > 0).astype(int)]
+    clf = USimULClassifier("usimul-exact-abs", prior=0.3, model="linear", epochs=1, random_state=0).fit(DATA.X_train, y)
+    export.save(clf, tmp_path / "m")
+    again = export.load(tmp_path / "m")
+    assert type(again) is USimULClassifier
+    assert again.predict(DATA.X_test).tolist() == clf.predict(DATA.X_test).tolist()
+    assert again.classes_.dtype == clf.classes_.dtype
+
+
+def test_a_seed_that_is_no_number_is_left_out(tmp_path):
+    clf = fitted(random_state=np.random.RandomState(0))
+    export.save(clf, tmp_path / "m")
+    assert json.loads((tmp_path / "m" / "model.json").read_text())["params_left_out"] == ["random_state"]
+    assert export.load(tmp_path / "m").random_state is None
+
+
+def test_own_module_is_needed_again(tmp_path):
+    def make():
+        return nn.Sequential(nn.Linear(2, 3), nn.Tanh(), nn.Linear(3, 1))
+
+    clf = fitted(model=make)
+    export.save(clf, tmp_path / "m")
+    with pytest.raises(InputError, match=r"module of the user's own \(Sequential\).*load\(path, model="):
+        export.load(tmp_path / "m")
+    for given in (make, make()):
+        again = export.load(tmp_path / "m", model=given)
+        assert np.array_equal(again.decision_function(DATA.X_test), clf.decision_function(DATA.X_test))
+    with pytest.raises(FileFormatError, match="does not fit the model"):
+        export.load(tmp_path / "m", model=nn.Linear(2, 1))
+
+
+def test_model_argument_is_only_for_own_modules(folder):
+    with pytest.raises(InputError, match="holds the named model 'linear'"):
+        export.load(folder, model=nn.Linear(2, 1))
+
+
+def test_supervision_files_go_through_the_same_door(tmp_path):
+    sup = sample_triplets(DATA.y_train, 5, random_state=0)
+    export.save(sup, tmp_path / "sup.npz")
+    assert export.load(tmp_path / "sup.npz") == sup
+
+
+def test_card_says_what_matters(folder, clf):
+    card = (folder / "README.md").read_text()
+    for words in ("usimul-exact-abs", "0.3", "not a calibrated probability", 'usimul.load("model")', "2 features"):
+        assert words in card
+
+
+def test_no_pickle_anywhere(folder):
+    assert names(folder) == FILES
+    for path in folder.iterdir():
+        assert not path.read_bytes().startswith((b"\x80", b"PK"))
+
+
+# --- writing ------------------------------------------------------------------------------------------------------
+
+
+def test_unfitted_and_foreign_objects_are_refused(tmp_path):
+    with pytest.raises(InputError, match="not fitted yet"):
+        export.save(WeakClassifier(), tmp_path / "m")
+    with pytest.raises(InputTypeError, match="Got dict"):
+        export.save({}, tmp_path / "m")
+    assert not names(tmp_path)
+
+
+def test_weights_that_are_not_finite_are_not_saved(tmp_path):
+    clf = fitted()
+    with torch.no_grad():
+        next(clf.module_.parameters()).fill_(float("nan"))
+    with pytest.raises(InputError, match="NaN or infinite"):
+        export.save(clf, tmp_path / "m")
+    assert not names(tmp_path)
+
+
+def test_existing_folder_is_kept_unless_asked(clf, folder):
+    (folder / "README.md").write_text("mine")
+    with pytest.raises(InputError, match="exists already"):
+        export.save(clf, folder)
+    assert (folder / "README.md").read_text() == "mine"
+    export.save(clf, folder, overwrite=True)
+    assert (folder / "README.md").read_text() != "mine"
+    assert names(folder.parent) == {"model"}
+
+
+def test_overwrite_never_takes_other_things(clf, folder, tmp_path):
+    (folder / "thesis.tex").write_text("years")
+    with pytest.raises(InputError, match=r"other things than a saved model \(thesis.tex\)"):
+        export.save(clf, folder, overwrite=True)
+    assert (folder / "thesis.tex").exists()
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(InputError, match="not a folder"):
+        export.save(clf, tmp_path / "file", overwrite=True)
+    (tmp_path / "link").symlink_to(folder)
+    with pytest.raises(InputError, match="not a folder"):
+        export.save(clf, tmp_path / "link", overwrite=True)
+
+
+def test_parent_must_exist(clf, tmp_path):
+    with pytest.raises(InputError, match="does not exist"):
+        export.save(clf, tmp_path / "no" / "m")
+
+
+@pytest.mark.parametrize("failure", [OSError("disk full"), KeyboardInterrupt()])
+def test_a_failed_write_leaves_nothing(clf, tmp_path, monkeypatch, failure):
+    real = type(tmp_path).write_bytes
+
+    def fail(path, content):
+        if path.name == "model.json":
+            raise failure
+        return real(path, content)
+
+    monkeypatch.setattr(type(tmp_path), "write_bytes", fail)
+    with pytest.raises(type(failure)):
+        export.save(clf, tmp_path / "m")
+    assert not names(tmp_path)
+
+
+def test_a_failed_replacement_restores_the_old_folder(clf, folder, monkeypatch):
+    before = (folder / "model.json").read_bytes()
+    real = type(folder).rename
+
+    def fail(path, target):
+        if path.name.endswith(".part"):
+            raise OSError("no")
+        return real(path, target)
+
+    monkeypatch.setattr(type(folder), "rename", fail)
+    with pytest.raises(OSError, match="no"):
+        export.save(clf, folder, overwrite=True)
+    assert (folder / "model.json").read_bytes() == before
+    assert names(folder.parent) == {"model"}
+
+
+# --- damage -------------------------------------------------------------------------------------------------------
+
+
+def test_missing_things(folder, tmp_path):
+    with pytest.raises(InputError, match="no model folder"):
+        export.load(tmp_path / "nowhere")
+    (tmp_path / "notes.txt").write_text("x")
+    with pytest.raises(FileFormatError, match=r"notes.txt.*neither"):
+        export.load(tmp_path / "notes.txt")
+    for name in ("weights.safetensors", "model.json"):
+        copy = tmp_path / f"without-{name}"
+        shutil.copytree(folder, copy)
+        (copy / name).unlink()
+        with pytest.raises(FileFormatError, match=f"{name}' is missing"):
+            export.load(copy)
+
+
+@pytest.mark.parametrize("keep", [0, 7, 100, -1])
+def test_truncated_weights(folder, keep):
+    path = folder / "weights.safetensors"
+    path.write_bytes(path.read_bytes()[:keep])
+    with pytest.raises(FileFormatError, match=r"weights.safetensors' is truncated"):
+        export.load(folder)
+
+
+def test_every_flipped_byte_is_noticed(folder):
+    path = folder / "weights.safetensors"
+    content = path.read_bytes()
+    for place in range(0, len(content), max(1, len(content) // 40)):
+        path.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
+        with pytest.raises(FileFormatError, match=r"weights.safetensors'.*SHA-256"):
+            export.load(folder)
+
+
+def test_truncated_weights_with_a_repaired_checksum(folder):
+    path = folder / "weights.safetensors"
+    content = path.read_bytes()[:-3]
+    path.write_bytes(content)
+    edit(folder, weights={"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()})
+    with pytest.raises(FileFormatError, match=r"weights.safetensors' is not a safetensors file"):
+        export.load(folder)
+
+
+def test_every_truncation_of_the_description_is_noticed(folder):
+    path = folder / "model.json"
+    content = path.read_bytes().rstrip()
+    for length in range(0, len(content), 37):
+        path.write_bytes(content[:length])
+        with pytest.raises(FileFormatError, match=r"model.json"):
+            export.load(folder)
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe", b"[]", b"{}", b'{"format": "other"}', b"[" * 100_000])
+def test_a_description_of_something_else(folder, content):
+    (folder / "model.json").write_bytes(content)
+    with pytest.raises(FileFormatError, match=r"model.json"):
+        export.load(folder)
+
+
+def test_another_format_version(folder):
+    edit(folder, version=2)
+    with pytest.raises(FileFormatError, match=r"model.json' has format version 2; usimul .* reads version 1"):
+        export.load(folder)
+
+
+def test_every_missing_field_is_named(folder):
+    content = json.loads((folder / "model.json").read_text())
+    for name in set(content) - {"format", "version", "made_with", "params_left_out", "image_shape"}:
+        edit(folder, **{name: ...})
+        with pytest.raises(FileFormatError, match=rf"model.json' is damaged: the field '{name}' is missing"):
+            export.load(folder)
+        (folder / "model.json").write_text(json.dumps(content))
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"estimator": "Pipeline"}, "unknown estimator 'Pipeline'"),
+        ({"params": {"colour": 1}}, "parameters do not fit"),
+        ({"method_": "magic"}, "unknown method 'magic'"),
+        ({"prior_": 1.5}, "prior_ is 1.5"),
+        ({"prior_": True}, "'prior_' holds 'True'"),
+        ({"n_features_in_": 0}, "n_features_in_ is 0"),
+        ({"n_features_in_": "2"}, "'n_features_in_' holds '2'"),
+        ({"feature_names_in_": ["a"]}, "feature names"),
+        ({"classes_": {"dtype": "<i8", "values": [1]}}, "classes"),
+        ({"classes_": {"dtype": "nonsense", "values": [0, 1]}}, "classes"),
+        ({"classes_": {"dtype": "<i8", "values": [[0], [1]]}}, "classes"),
+        ({"orientation_": {"side": 1}}, "orientation"),
+        ({"history_": {}}, "history"),
+        ({"model": {"kind": "named", "name": "transformer"}}, "unknown model 'transformer'"),
+        ({"model": {"kind": "named", "name": "cnn"}}, "cannot be built"),
+        ({"weights": {"bytes": 3}}, "truncated|too long"),
+    ],
+)
+def test_wrong_fields(folder, changes, words):
+    edit(folder, **changes)
+    with pytest.raises(FileFormatError, match=words):
+        export.load(folder)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda s: s.update(extra=torch.zeros(1)), "unexpected tensors: extra"),
+        (lambda s: s.pop("body.bias"), "missing tensors: body.bias"),
+        (lambda s: s.update({"body.weight": torch.zeros(1, 3)}), r"'body.weight' is torch.float32 \(1, 3\)"),
+        (lambda s: s.update({"body.weight": s["body.weight"].double()}), "is torch.float64"),
+        (lambda s: s["body.weight"].fill_(float("inf")), "NaN or infinite, in tensor 'body.weight'"),
+    ],
+)
+def test_weights_that_do_not_fit(folder, change, words):
+    reweigh(folder, change)
+    with pytest.raises(FileFormatError, match=rf"weights.safetensors'.*{words}"):
+        export.load(folder)
