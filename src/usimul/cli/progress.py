@@ -25,7 +25,7 @@ class EpochBar:
         """Show one epoch; a smaller number than before means that training was started again."""
         if self._bar is None or name != self._name:
             self.close()
-            self._bar = tqdm(total=n_epochs, unit="epoch", disable=None, leave=False, dynamic_ncols=True)
+            self._bar = tqdm(desc=name, total=n_epochs, unit="epoch", disable=None, leave=False, dynamic_ncols=True)
         again = self._name == name and number <= self._last
         self._name, self._last = name, number
         self._bar.set_description(f"{name}{', started again' if again else ''}", refresh=False)
