@@ -40,7 +40,10 @@ class WeakRisk:
 
 def _difference(scores: ArrayLike) -> FloatArray:
     """``d = l+ - l-`` with the 0-1 loss: -1 where +1 is predicted, +1 elsewhere."""
-    return np.where(np.asarray(scores) >= 0, -1.0, 1.0)
+    values = np.asarray(scores, dtype=np.float64)
+    if np.isnan(values).any():
+        raise InputError(f"scores must be numbers. Got {np.isnan(values).sum()} NaN among {values.size} scores.")
+    return np.where(values >= 0, -1.0, 1.0)
 
 
 def _check(triplets: ArrayLike, unlabeled: ArrayLike | None) -> tuple[FloatArray, FloatArray]:

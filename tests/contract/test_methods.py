@@ -12,6 +12,7 @@ Differs from the paper: the parts are corrected.
 """
 
 from dataclasses import replace
+from itertools import product
 
 import pytest
 import torch
@@ -57,15 +58,11 @@ def test_contract(method, check):
     check(method)
 
 
-@pytest.mark.parametrize("prior", PRIORS)
 @pytest.mark.parametrize(("method", "world"), CLAIMS, ids=lambda v: getattr(v, "name", v or "-"))
-def test_unbiased_on_many_urns(method, world, prior):
-    if prior == 0.5 and not method.defined_at_half:
-        with pytest.raises(InputError):
-            bias(method, DiscreteWorld.random(prior), world)
-        return
-    for seed in range(3):
-        assert bias(method, DiscreteWorld.random(prior, random_state=seed), world, random_state=seed) < 1e-10
+def test_unbiased_on_many_urns(method, world):
+    for seed, prior in product((1, 2), PRIORS):
+        if prior != 0.5 or method.defined_at_half:
+            assert bias(method, DiscreteWorld.random(prior, random_state=seed), world, random_state=seed) < 1e-10
 
 
 def test_names_are_told_apart_and_summaries_too():
@@ -171,14 +168,6 @@ def prefers_positives(supervision, prior):
     return [replace(t, weight=t.weight * (1.1 if t.label > 0 else 1.0)) for t in toy_terms(supervision, prior)]
 
 
-def in_float64(supervision, prior):
-    n = supervision.n_tuples
-    return [
-        replace(t, weight=torch.full((n,), t.weight, dtype=torch.float64)) if t.source == "similar" else t
-        for t in toy_terms(supervision, prior)
-    ]
-
-
 class Changed(RiskMethod):
     """Its objectives pass every risk through ``change``."""
 
@@ -203,6 +192,10 @@ class Lowered(Changed):
     change = staticmethod(lambda risk: Risk(-risk.total, risk.parts))
 
 
+class Widened(Changed):
+    change = staticmethod(lambda risk: Risk(risk.total.double(), risk.parts))
+
+
 class Stateful(Changed):
     def objective(self, supervision, prior, *, loss=None, options=None):
         self.calls = getattr(self, "calls", 0) + 1
@@ -225,7 +218,7 @@ class Forgetful(Changed):
         ({"terms": shifted}, "off by"),
         ({"terms": prefers_positives}, "off by"),
         ({"terms": forgets_a_point}, "another order inside the tuples"),
-        ({"terms": in_float64}, "float32"),
+        ({"kind": Widened}, "float32"),
         ({"unbiased": ()}, "its record does not say so"),
         ({"unbiased": ("definition1",)}, "worlds that its kind does not have"),
         ({"defined_at_half": True}, "prior 0.5"),
