@@ -18,7 +18,16 @@ from torch import Tensor, nn
 
 from usimul.validation import InputError, InputTypeError, check_choice, check_count
 
-__all__ = ["IMAGE_MODELS", "MODELS", "ModelSpec", "ScoreNet", "build_model", "n_parameters", "negate_output"]
+__all__ = [
+    "IMAGE_MODELS",
+    "MODELS",
+    "ModelSpec",
+    "ScoreNet",
+    "build_model",
+    "n_parameters",
+    "negate_output",
+    "shift_output",
+]
 
 ModelSpec: TypeAlias = str | nn.Module | Callable[[], nn.Module]
 
@@ -31,10 +40,10 @@ _SMALLEST_SIDE = 8
 
 
 class ScoreNet(nn.Module):
-    """A network whose output is one score per row, with scaled inputs and a sign that can be flipped.
+    """A network whose output is one score per row, with scaled inputs, a sign that can be flipped, and an offset.
 
-    The sign is a buffer and not a change of the last layer's weights, so that any network can be flipped exactly,
-    and the flip is saved and loaded with the weights.
+    Sign and offset are buffers and not a change of the last layer's weights, so that they apply to any network, the
+    flip exactly, and are saved and loaded with the weights.
 
     Parameters
     ----------
@@ -49,6 +58,7 @@ class ScoreNet(nn.Module):
     """
 
     sign: Tensor
+    offset: Tensor
     shift: Tensor
     scale: Tensor
 
@@ -56,6 +66,7 @@ class ScoreNet(nn.Module):
         super().__init__()
         self.body = body
         self.register_buffer("sign", torch.tensor(1.0))
+        self.register_buffer("offset", torch.tensor(0.0))
         # One number for each feature, also when all are equal: saved weights then have one shape for every scaling.
         self.register_buffer("shift", torch.zeros(n_features))
         self.register_buffer("scale", torch.ones(n_features))
@@ -73,7 +84,7 @@ class ScoreNet(nn.Module):
         scores: Tensor = self.body((X - self.shift) * self.scale)
         if scores.ndim == 2:
             scores = scores.squeeze(1)
-        return self.sign * scores
+        return self.sign * scores - self.offset
 
 
 class _BasicBlock(nn.Module):
@@ -344,6 +355,23 @@ def negate_output(model: nn.Module) -> None:
     if not isinstance(model, ScoreNet):
         raise InputTypeError(f"`model` must be a network from `build_model`. Got {type(model).__name__}.")
     model.sign.neg_()
+    model.offset.neg_()
+
+
+def shift_output(model: nn.Module, by: float) -> None:
+    """Subtract ``by`` from every score of ``model``, in place: points that scored ``by`` are on the boundary then.
+
+    Examples
+    --------
+    >>> net = build_model("linear", 2, seed=0)
+    >>> X = torch.ones(1, 2)
+    >>> shift_output(net, net(X).item())
+    >>> net(X).item()
+    0.0
+    """
+    if not isinstance(model, ScoreNet):
+        raise InputTypeError(f"`model` must be a network from `build_model`. Got {type(model).__name__}.")
+    model.offset.add_(by)
 
 
 def n_parameters(model: nn.Module) -> int:

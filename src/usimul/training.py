@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from usimul.batching import IndexBatches
 from usimul.methods.base import Batch, Objective, Orientation, Recipe, Run
-from usimul.models import negate_output
+from usimul.models import negate_output, shift_output
 from usimul.validation import IntArray, UsimulError, check_choice, check_count, check_real
 
 __all__ = ["OPTIMIZERS", "SCHEDULES", "Epoch", "Fitted", "TrainingDivergedError", "score_sources", "scores", "train"]
@@ -158,6 +158,9 @@ def train(
     fitted.orientation = current.orient(found)
     if fitted.orientation.flipped:
         negate_output(fitted.model)
+        found = {name: -values for name, values in found.items()}
+    if current.only_ranks:
+        shift_output(fitted.model, current.threshold(found))
     return fitted
 
 
@@ -197,9 +200,10 @@ def _attempt(
                     f"the risk became {total} in epoch {number + 1} of {recipe.epochs}. Lower the learning rate "
                     f"(lr={recipe.lr:g}) or standardise the features."
                 )
-            value = None if validate is None else validate(objective.output())
+            judged = objective.output() if validate is None and watch is None else _judged(objective, pool, scored)
+            value = None if validate is None else validate(judged)
             seconds = time.perf_counter() - started
-            watched = None if watch is None else watch(objective.output())
+            watched = None if watch is None else watch(judged)
             epoch = Epoch(total, raw, negative, rate, seconds, value, watched)
             fitted.epochs.append(epoch)
             if value is not None and value <= best_value:  # ties: the later epoch has seen more
@@ -213,6 +217,15 @@ def _attempt(
         best, fitted.chosen_epoch = objective.output(), len(fitted.epochs)
     fitted.model = best.eval()
     return fitted
+
+
+def _judged(objective: Objective, pool: Tensor, scored: Mapping[str, IntArray]) -> nn.Module:
+    """Return the module that would predict if training ended now; the one in training stays as it is."""
+    model = objective.output()
+    if objective.only_ranks:
+        model = copy.deepcopy(model)
+        shift_output(model, objective.threshold(score_sources(model, pool, scored)))
+    return model
 
 
 def _run_epoch(

@@ -18,6 +18,8 @@ MODULES = (
     "uu",
     "sconf",
     "pcomp",
+    "pcomp_teacher",
+    "pcauc",
     "pcu",
     "confdiff",
     "triplet_comparison",
