@@ -78,8 +78,8 @@ def _optimizer(model: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
     if recipe.optimizer == "sgd":
         return torch.optim.SGD(parameters, lr=recipe.lr, momentum=0.9)
     kind = torch.optim.AdamW if recipe.optimizer == "adamw" else torch.optim.Adam
-    # foreach: one kernel for all parameters; for small nets the per-parameter loop costs as much as the mathematics.
-    return kind(parameters, lr=recipe.lr, foreach=True)
+    # fused: a third of the default's time, which for small nets is as much as the mathematics.
+    return kind(parameters, lr=recipe.lr, fused=True)
 
 
 def _schedule(

@@ -126,6 +126,7 @@ class JointObjective(Objective):
         self.correction = correction
         self.prior_weight = prior_weight
         self.known_labels = supervision.known_labels
+        self.accepted = event.probability(prior)
         shares = event.marginals(prior)
         self.plain_columns = [i for i in range(event.size) if math.isclose(shares[i], prior, abs_tol=1e-12)]
         if not self.plain_columns and supervision.n_unlabeled == 0:
@@ -151,7 +152,7 @@ class JointObjective(Objective):
         plain = self._plain(batch.scores)
         h = torch.sigmoid(plain)
         mean = h.mean()
-        self._spread = 0.9 * self._spread + 0.1 * float(h.detach().std())
+        self._spread = 0.9 * self._spread + 0.1 * float(h.detach().std(correction=0))
         off = (mean - self.prior).square()
         if self.likelihood:
             fit = -self._model.log_probability(tuples).mean() + torch.log(self._model.mean_probability(mean))
@@ -159,10 +160,9 @@ class JointObjective(Objective):
             total = parts["likelihood"] + parts["prior"]
         else:
             g = self._model.log_probability(tuples).exp()
-            accepted = self.event.probability(self.prior)
             parts = {
-                "positive": accepted * (1.0 - g).square().mean(),
-                "negative": self._model.second_moment(h) - accepted * g.square().mean(),
+                "positive": self.accepted * (1.0 - g).square().mean(),
+                "negative": self._model.second_moment(h) - self.accepted * g.square().mean(),
                 "prior": self.prior_weight * off,
             }
             total = parts["positive"] + correct(parts["negative"], self.correction) + parts["prior"]
@@ -243,7 +243,9 @@ class JointObjective(Objective):
         z_shift = side * float(shift.mean()) / error if error > 0 else 0.0
         z = (z_share + z_shift) / math.sqrt(2.0)
         agree = z_share * z_shift > 0 or min(abs(z_share), abs(z_shift)) < 1.0
-        return Orientation("evidence" if agree and abs(z) >= DECIDED_Z else "unknown", flipped=z < 0, z=abs(z))
+        return Orientation(
+            "evidence" if agree and abs(z) >= DECIDED_Z else "unknown", flipped=bool(z < 0), z=float(abs(z))
+        )
 
 
 class JointMethod(Method):

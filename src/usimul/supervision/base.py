@@ -159,6 +159,13 @@ class Supervision:
             )
         return (self.n_points,)
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[np.object_]:
+        """None for each point, since nobody knows its label.
+
+        With ``cv`` a number, scikit-learn looks at this array to see whether folds can be stratified: they cannot.
+        """
+        return np.full(self.shape, None, dtype=object)
+
     def sources(self) -> dict[str, IntArray]:
         """Row indices of every source of points, each ``(n, width)``."""
         found = {self.source: self.rows}
