@@ -24,7 +24,7 @@ from typing import Any
 RESULTS = Path(__file__).parent / "results"
 ROWS, TABLE = RESULTS / "accuracy.jsonl", RESULTS / "accuracy.md"
 
-METHODS = ("usimul", "usimul-abs", "usimul-exact-abs", "joint-plain", "joint", "joint-likelihood", "supervised")
+METHODS = ("usimul", "usimul-abs", "usimul-exact-abs", "joint-plain", "joint", "supervised")
 DEFAULT = {
     "data": "mnist",
     "prior": 0.4,
@@ -50,6 +50,7 @@ def settings() -> Iterator[tuple[str, dict[str, Any]]]:
             yield "selected", {"data": data, "method": "usimul-exact-abs", "selection": "label-free", "seed": seed}
         yield "half", {"prior": 0.5, "method": "joint", "seed": seed}
         yield "half", {"prior": 0.5, "method": "joint", "known": 1, "seed": seed}
+        yield "likelihood", {"method": "joint-likelihood", "seed": seed}
         for told in (0.35, 0.45):
             yield "told", {"told": told, "method": "joint", "seed": seed}
         small = {"n": 1000, "n_unlabeled": 3000, "epochs": None}

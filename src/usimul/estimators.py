@@ -17,11 +17,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
 from usimul.batching import n_steps_per_epoch, pool_tensor
-from usimul.methods import get_method
+from usimul.class_prior import prior_conflict
+from usimul.methods import get_method, risk_terms
 from usimul.methods.base import Method, Orientation, Recipe
-from usimul.mixture import acceptance_probability
 from usimul.models import ModelSpec, build_model
-from usimul.sampling import draw
+from usimul.posterior import fit_posterior
+from usimul.risk import estimate_error
+from usimul.sampling import draw, needs_posterior
 from usimul.supervision import Labels, Supervision, Triplets
 from usimul.training import Epoch, Fitted, check_recipe, score_sources, scores, train
 from usimul.validation import (
@@ -40,7 +42,8 @@ __all__ = ["AUTO_CANDIDATES", "USimULClassifier", "WeakClassifier"]
 
 SELECTIONS = ("last", "label-free")
 PRIOR_CHECKS = ("error", "warn", "ignore")
-PRIOR_CHECK_Z = 4.0  # a true prior is refused once in 16,000 collections
+
+LINEAR_RATE, LINEAR_DECAY = 1e-2, 1e-3
 
 AUTO_METHODS = ("joint", "joint-plain", "joint-likelihood")
 AUTO_MODELS = ("mlp", "mlp-dropout")
@@ -75,8 +78,8 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
     n_tuples, n_unlabeled
         Sizes drawn when ``fit`` gets plain labels (a simulation); None: one tuple for each point, as many unlabeled.
     prior_check
-        What to do when ``prior`` contradicts the acceptance rate of the triplets: ``"error"``, ``"warn"``, or
-        ``"ignore"``.
+        What to do when ``prior`` contradicts the supervision, such as the acceptance rate of triplets: ``"error"``,
+        ``"warn"``, or ``"ignore"``. Confidences that contradict it give a warning, never an error.
     scaling
         ``"feature"`` standardises each feature, ``"global"`` all by one mean and deviation (usual for images),
         ``"none"``; ``"auto"`` takes ``"global"`` where ``image_shape`` is given, else ``"feature"``.
@@ -96,11 +99,14 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
     classes_
         The two labels; the second is the positive one. ``[-1, 1]`` unless ``fit`` got plain labels.
     history_
-        Lists by epoch: risk, raw_risk, corrected_share, rate, seconds, weak_risk, watched.
+        Lists by epoch: risk, raw_risk, parts (uncorrected partial risks), corrected_share, rate, seconds, weak_risk,
+        watched.
     orientation_
         How it is known which class is called positive; see `usimul.methods.base.Orientation`.
     n_epochs_, n_restarts_, interrupted_
         Epoch that was kept, restarts from a plateau, whether training was interrupted.
+    n_tuples_, n_unlabeled_, world_
+        What it was trained on.
     auto_
         For ``"auto"``: one row for each candidate.
 
@@ -108,9 +114,10 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
     --------
     >>> from usimul.datasets import make_gaussians
     >>> from usimul.sampling import sample_triplets
-    >>> data = make_gaussians(400, 400, prior=0.3, random_state=0)
-    >>> sup = sample_triplets(data.y_train, 400, n_unlabeled=200, prior=0.3, random_state=0)
-    >>> clf = WeakClassifier("joint", prior=0.3, model="linear", random_state=0).fit(data.X_train, sup)
+    >>> data = make_gaussians(2000, 2000, prior=0.3, random_state=0)
+    >>> sup = sample_triplets(data.y_train, 2000, n_unlabeled=1000, prior=0.3, random_state=0)
+    >>> clf = WeakClassifier("joint-likelihood", prior=0.3, model="linear", epochs=20, random_state=0)
+    >>> clf = clf.fit(data.X_train, sup)
     >>> clf.score(data.X_test, data.y_test) > 0.8
     True
     """
@@ -185,6 +192,7 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
         y
             A supervision object over the rows of X. Or plain labels of two classes: then supervision of the method's
             kind is drawn from them, which simulates a collection; beyond the draw, labels only name the two classes.
+            Kinds with confidences get them from an auxiliary classifier trained on the labels (`usimul.posterior`).
         progress
             Called after each epoch with the candidate's name, the epoch, the number of epochs, and what it showed.
         watch
@@ -207,8 +215,8 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
         sup.check_pool(len(X))
         for method in methods:
             method.check(sup, prior)
-        if isinstance(sup, Triplets) and prior is not None:
-            _check_acceptance(sup, prior, self.prior_check)
+        if prior is not None:
+            _check_prior_against(sup, prior, self.prior_check)
         used_prior = 0.5 if prior is None else float(prior)  # only methods that need no prior get here without one
         models = AUTO_MODELS if isinstance(self.model, str) and self.model == "auto" else (self.model,)
         candidates = [(method, model) for method in methods for model in models]
@@ -217,6 +225,7 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
             candidates = [self._choose(candidates, pool, sup, used_prior, seed, progress)]
         method, model = candidates[0]
         fitted = self._train(method, model, pool, sup, used_prior, seed, self.selection, progress, watch)
+        self.n_tuples_, self.n_unlabeled_, self.world_ = sup.n_tuples, sup.n_unlabeled, sup.world
         self._keep(method, model, fitted, used_prior)
         if fitted.interrupted:
             raise KeyboardInterrupt
@@ -237,21 +246,43 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
         if issubclass(method.supervision, Labels):
             sup: Supervision = Labels(np.arange(len(labels))[:, None], values=labels, n_points=len(labels))
         else:
+            generator = check_seed(self.random_state)
+            eta = None
+            if needs_posterior(method.supervision):
+                eta = fit_posterior(
+                    X,
+                    labels,
+                    prior=prior,
+                    model=self.model,
+                    image_shape=self.image_shape,
+                    random_state=generator,
+                    device=self.device,
+                )
             sup = draw(
                 method.supervision,
                 labels,
                 self.n_tuples or len(labels),
-                n_unlabeled=self.n_unlabeled or len(labels),
+                n_unlabeled=(self.n_unlabeled or len(labels)) if method.uses_unlabeled else 0,
+                posterior=eta,
                 prior=prior,
-                random_state=check_seed(self.random_state),
+                random_state=generator,
             )
         return X, prior, sup.with_known_labels(dict(enumerate(labels.tolist())))
 
-    def _recipe(self, method: Method, sources: Mapping[str, NDArray[np.int64]]) -> Recipe:
+    def _recipe(self, method: Method, model: ModelSpec, sources: Mapping[str, NDArray[np.int64]]) -> Recipe:
         own = ("epochs", "batch_size", "lr", "weight_decay", "optimizer", "schedule")
         recipe = check_recipe(
             replace(method.recipe, **{n: getattr(self, n) for n in own if getattr(self, n) is not None})
         )
+        if isinstance(model, str) and model == "linear":
+            # One layer has nothing that amplifies a step: its weights must travel further, undisturbed by decay.
+            recipe = replace(
+                recipe,
+                lr=recipe.lr if self.lr is not None else max(recipe.lr, LINEAR_RATE),
+                weight_decay=recipe.weight_decay
+                if self.weight_decay is not None
+                else min(recipe.weight_decay, LINEAR_DECAY),
+            )
         if self.epochs is None:
             wanted = math.ceil(recipe.min_steps / n_steps_per_epoch(sources, recipe.batch_size))
             recipe = replace(recipe, epochs=max(recipe.epochs, wanted))
@@ -273,7 +304,7 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
         if selection == "label-free":
             sup, held_out = sup.split(self.validation_fraction, np.random.default_rng(seed))
         sources = sup.sources()
-        recipe = self._recipe(method, sources)
+        recipe = self._recipe(method, model, sources)
         name = f"{method.name}, {model}" if isinstance(model, str) else method.name
 
         def build(attempt: int) -> nn.Module:
@@ -385,8 +416,9 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
     def weak_risk(self, X: Any, supervision: Supervision, *, kind: str = "second-moment") -> WeakRisk:
         """Estimate the error rate without labels, with a standard error.
 
-        Use tuples that were not trained on. ``kind`` is ``"second-moment"`` or ``"position-aware"`` (unbiased, noisier,
-        undefined at prior 1/2). The second-moment estimate cannot see swapped class names: read ``orientation_`` too.
+        Use tuples that were not trained on. For triplets ``kind`` is ``"second-moment"`` or ``"position-aware"``
+        (unbiased, noisier, undefined at prior 1/2); other kinds of supervision are judged by their unbiased risk. The
+        second-moment estimate cannot see swapped class names: read ``orientation_`` too.
         """
         check_is_fitted(self, "module_")
         X = validate_data(self, X, dtype=np.float32, order="C", reset=False)
@@ -439,25 +471,16 @@ def _weak_risk(found: Mapping[str, FloatArray], sup: Supervision, prior: float, 
         )
     if isinstance(sup, Labels) and sup.values is not None:
         return labeled_risk(found["labeled"], sup.values)
-    raise InputTypeError(f"no label-free risk is known for {type(sup).__name__}; triplets and labels have one.")
+    name, terms = risk_terms(sup, prior)
+    return WeakRisk(*estimate_error(terms, found), f"unbiased, {name}")
 
 
-def _check_acceptance(sup: Triplets, prior: float, action: str) -> None:
-    """Compare the acceptance rate with P(Y) at the stated prior."""
-    if action == "ignore" or not sup.n_asked or sup.n_accepted is None or sup.world not in (None, "definition1"):
+def _check_prior_against(sup: Supervision, prior: float, action: str) -> None:
+    """Raise or warn when the supervision contradicts the stated prior; confidences can only warn."""
+    conflict = None if action == "ignore" else prior_conflict(sup, prior)
+    if conflict is None:
         return
-    expected = acceptance_probability(prior)
-    observed = sup.n_accepted / sup.n_asked
-    z = (observed - expected) / math.sqrt(expected * (1.0 - expected) / sup.n_asked)
-    if abs(z) <= PRIOR_CHECK_Z:
-        return
-    root = math.sqrt(max(0.0, 4.0 * observed - 3.0))
-    message = (
-        f"`prior`={prior:g} contradicts the triplets: {sup.n_accepted} of {sup.n_asked} were accepted "
-        f"({observed:.4f}), but {expected:.4f} is expected, {abs(z):.1f} standard errors away. The rate fits a prior "
-        f"of {0.5 * (1 - root):.3f} or {0.5 * (1 + root):.3f}. Correct the prior, or pass prior_check='warn' if it is "
-        "known from elsewhere."
-    )
-    if action == "error":
-        raise InputError(message)
+    message = f"`prior`={prior:g} contradicts the supervision: {conflict}"
+    if action == "error" and conflict.counted:
+        raise InputError(f"{message} Correct the prior, or pass prior_check='warn' if it is known from elsewhere.")
     warnings.warn(message, PriorMismatchWarning, stacklevel=4)

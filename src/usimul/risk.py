@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from usimul.losses import Loss
 from usimul.validation import check_choice
 
-__all__ = ["CORRECTIONS", "Risk", "Term", "class_terms", "correct", "evaluate"]
+__all__ = ["CORRECTIONS", "Risk", "Term", "class_terms", "correct", "estimate_error", "evaluate"]
 
 
 @dataclass(frozen=True)
@@ -144,3 +144,24 @@ def evaluate(
         parts[term.part] = parts[term.part] + value if term.part in parts else value
     total = torch.stack([apply(part) for part in parts.values()]).sum()
     return Risk(total, parts)
+
+
+def estimate_error(terms: Sequence[Term], scores: Mapping[str, NDArray[np.float64]]) -> tuple[float, float]:
+    """Estimate the error rate by an unbiased risk with the 0-1 loss, and its standard error.
+
+    Parameters
+    ----------
+    terms
+        An unbiased risk over all tuples of every source.
+    scores
+        Scores of each source, ``(n, width)``.
+    """
+    by_source: dict[str, NDArray[np.float64]] = {}
+    for term in terms:
+        positive = np.asarray(scores[term.source])[:, list(term.columns)] >= 0
+        wrong = (positive != (term.label > 0)).mean(axis=1)
+        weight = term.weight.numpy() if isinstance(term.weight, Tensor) else term.weight
+        by_source[term.source] = by_source.get(term.source, 0.0) + weight * wrong
+    value = sum(float(part.mean()) for part in by_source.values())
+    variance = sum(float(part.var(ddof=1)) / len(part) for part in by_source.values() if len(part) > 1)
+    return value, float(np.sqrt(variance))

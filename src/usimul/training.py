@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -13,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from usimul.batching import IndexBatches
+from usimul.batching import IndexBatches, n_steps_per_epoch
 from usimul.methods.base import Batch, Objective, Orientation, Recipe, Run
 from usimul.models import negate_output, shift_output
 from usimul.validation import IntArray, UsimulError, check_choice, check_count, check_real
@@ -23,6 +24,8 @@ __all__ = ["OPTIMIZERS", "SCHEDULES", "Epoch", "Fitted", "TrainingDivergedError"
 OPTIMIZERS = ("adam", "adamw", "sgd")
 SCHEDULES = ("constant", "one-cycle", "exponential")
 EXPONENTIAL_FACTOR, EXPONENTIAL_FLOOR = 0.8, 5e-10  # the released experiment: rate times 0.8 after each epoch
+
+SMALL_STEP = 1e8  # parameters times points of one step
 
 FloatArray = NDArray[np.float64]
 
@@ -42,6 +45,7 @@ class Epoch:
     seconds: float
     weak_risk: float | None = None
     watched: float | None = None
+    parts: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass
@@ -93,6 +97,23 @@ def _schedule(
             optimizer, lambda step: max(EXPONENTIAL_FACTOR ** (step // n_steps), floor)
         )
     return None
+
+
+@contextlib.contextmanager
+def _threads(model: nn.Module, sources: Mapping[str, IntArray], batch_size: int) -> Iterator[None]:
+    """Use one thread for small steps: handing them to several costs more than it saves, ten times so on a busy machine.
+
+    Convolutions use a weight many times for each point, so networks that have them count as large.
+    """
+    before = torch.get_num_threads()
+    points = sum(rows.size for rows in sources.values()) / n_steps_per_epoch(sources, batch_size)
+    work = points * sum(p.numel() for p in model.parameters())
+    if work < SMALL_STEP and not any(isinstance(m, nn.Conv2d) for m in model.modules()):
+        torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def train(
@@ -149,7 +170,10 @@ def train(
             torch.manual_seed(seed + attempt)
             current = objective()
             model = build(attempt).to(pool.device)
-            fitted = _attempt(model, pool, sources, scored, current, longer, seed + attempt, validate, watch, report)
+            with _threads(model, sources, longer.batch_size):
+                fitted = _attempt(
+                    model, pool, sources, scored, current, longer, seed + attempt, validate, watch, report
+                )
         fitted.restarts = attempt
         found = score_sources(fitted.model, pool, scored)
         fitted.stuck = current.is_stuck(found)
@@ -194,7 +218,7 @@ def _attempt(
         for number in range(recipe.epochs):
             started = time.perf_counter()
             rate = optimizer.param_groups[0]["lr"]
-            total, raw, negative = _run_epoch(model, pool, batches, objective, optimizer, schedule)
+            total, negative, parts = _run_epoch(model, pool, batches, objective, optimizer, schedule)
             if not math.isfinite(total):
                 raise TrainingDivergedError(
                     f"the risk became {total} in epoch {number + 1} of {recipe.epochs}. Lower the learning rate "
@@ -204,7 +228,7 @@ def _attempt(
             value = None if validate is None else validate(judged)
             seconds = time.perf_counter() - started
             watched = None if watch is None else watch(judged)
-            epoch = Epoch(total, raw, negative, rate, seconds, value, watched)
+            epoch = Epoch(total, sum(parts.values()), negative, rate, seconds, value, watched, parts)
             fitted.epochs.append(epoch)
             if value is not None and value <= best_value:  # ties: the later epoch has seen more
                 best, best_value = copy.deepcopy(objective.output()), value
@@ -235,10 +259,11 @@ def _run_epoch(
     objective: Objective,
     optimizer: torch.optim.Optimizer,
     schedule: torch.optim.lr_scheduler.LRScheduler | None,
-) -> tuple[float, float, float]:
-    """Return the mean corrected risk, the mean uncorrected risk, and the share of batches that were corrected."""
+) -> tuple[float, float, dict[str, float]]:
+    """Return the mean corrected risk, the share of batches that were corrected, and the mean partial risks."""
     model.train()
-    sums = torch.zeros(3, dtype=torch.float64, device=pool.device)
+    sums = torch.zeros(2, device=pool.device)
+    parts: dict[str, Tensor] = {}
     for index, rows in batches.epoch():
         inputs = pool.index_select(0, torch.cat([r.flatten() for r in rows.values()]))
         flat = model(inputs)  # one forward pass over all sources
@@ -251,10 +276,13 @@ def _run_epoch(
         if schedule is not None:
             schedule.step()
         objective.after_step()
-        sums += torch.stack([risk.total.detach().double(), risk.raw.double(), risk.negative.double()])
+        total = risk.total.detach()
+        sums += torch.stack([total, risk.negative.to(total.dtype)])
+        for name, part in risk.parts.items():
+            parts[name] = parts[name] + part.detach() if name in parts else part.detach()
     objective.end_epoch()
-    total, raw, negative = (sums / batches.n_steps).tolist()
-    return total, raw, negative
+    mean, negative = (sums / batches.n_steps).tolist()
+    return mean, negative, {name: float(part) / batches.n_steps for name, part in parts.items()}
 
 
 def scores(model: nn.Module, pool: Tensor, *, chunk: int = 8192) -> FloatArray:

@@ -57,6 +57,15 @@ def _variance(values: FloatArray) -> float:
     return float(values.var(ddof=1)) / values.size if values.size > 1 else 0.0
 
 
+def _feasible(mean: float, prior: float) -> tuple[float, float]:
+    """Range of ``e = E[u d]`` over all classifiers with ``E[d] = mean``, that is a share (1 - mean)/2 of positives.
+
+    Its error is at least the distance of that share from p, and at most one minus its distance from q.
+    """
+    share = 0.5 * (1.0 - mean)
+    return 2.0 * abs(share - prior) - 1.0, 1.0 - 2.0 * abs(share - (1.0 - prior))
+
+
 def second_moment_risk(
     triplets: ArrayLike, unlabeled: ArrayLike | None, prior: float, *, world: str = "definition1"
 ) -> WeakRisk:
@@ -67,6 +76,8 @@ def second_moment_risk(
     points. In ``pair_plus_unlabeled``, :math:`E[d (d' + d'')/2] = (2 A^2 + D A e + e^2)/(4 p_S)`, A over unlabeled
     points.
     The square root takes the side "better than chance": a classifier with swapped names looks as good as the right one.
+    What no classifier with this share of predicted positives can reach is cut off, so that a constant prediction of the
+    minority class is not taken for one of the majority class.
 
     Parameters
     ----------
@@ -101,7 +112,7 @@ def second_moment_risk(
         )
     # e solves e^2 + linear * A * e + constant * A^2 - scale * mean[product] = 0, on the side better than chance.
     root = math.sqrt(max(0.0, (linear * mean) ** 2 - 4.0 * (constant * mean**2 - scale * float(product.mean()))))
-    e = float(np.clip(-0.5 * (linear * mean + root), -1.0, 1.0))
+    e = float(np.clip(-0.5 * (linear * mean + root), *_feasible(mean, p)))
     if root < 1e-9:
         return WeakRisk(0.5, 0.5, "second-moment")
     # Delta method: (2 e + linear A) de = scale dT - (linear e + 2 constant A) dA, and 2 e + linear A = -root.

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Sequence
 
 from usimul.methods.base import _REGISTRY, Method
-from usimul.validation import check_choice
+from usimul.risk import Term
+from usimul.supervision import Supervision
+from usimul.validation import InputTypeError, check_choice
 
-__all__ = ["MODULES", "get_method", "list_methods"]
+__all__ = ["MODULES", "get_method", "list_methods", "risk_terms"]
 
 MODULES = (
     "usimul",
@@ -50,3 +53,23 @@ def get_method(name: str) -> Method:
     """
     methods = {method.name: method for method in list_methods()}
     return methods[check_choice(name, methods, "method")]
+
+
+def risk_terms(supervision: Supervision, prior: float) -> tuple[str, Sequence[Term]]:
+    """Return an unbiased linear risk for a kind of supervision, and the name of the method that it belongs to.
+
+    It judges, without labels, a classifier trained by any method.
+
+    >>> from usimul.supervision import ComparedPairs
+    >>> risk_terms(ComparedPairs([[0, 1]]), 0.4)[0]
+    'pcomp-unbiased'
+    """
+    for method in list_methods():
+        terms = getattr(method, "terms", None)
+        fits = method.supervision is type(supervision) and (supervision.n_unlabeled or not method.needs_unlabeled)
+        if fits and method.unbiased and terms is not None:
+            method.check(supervision, prior)
+            return method.name, terms(supervision, prior)
+    raise InputTypeError(
+        f"no unbiased risk is known for this {type(supervision).__name__}, so nothing can judge without labels."
+    )

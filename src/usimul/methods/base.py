@@ -57,7 +57,7 @@ class Recipe:
 
     epochs: int = 20
     batch_size: int = 256
-    min_steps: int = 0
+    min_steps: int = 800
     optimizer: str = "adam"
     lr: float = 1e-3
     weight_decay: float = 0.0
@@ -197,8 +197,8 @@ class Method(ABC):
         Whether it works at prior 1/2.
     needs_prior
         Whether it needs the class prior.
-    needs_unlabeled
-        Whether it needs unlabeled points.
+    needs_unlabeled, uses_unlabeled
+        Whether it needs unlabeled points, and whether it learns from them where there are some.
     probability
         Whether ``sigmoid(score)`` models P(y = +1 | x).
     recipe
@@ -219,6 +219,7 @@ class Method(ABC):
         defined_at_half: bool = True,
         needs_prior: bool = True,
         needs_unlabeled: bool = False,
+        uses_unlabeled: bool | None = None,
         probability: bool = False,
         recipe: Recipe | None = None,
         options: Mapping[str, Any] | None = None,
@@ -232,6 +233,7 @@ class Method(ABC):
         self.defined_at_half = defined_at_half
         self.needs_prior = needs_prior
         self.needs_unlabeled = needs_unlabeled
+        self.uses_unlabeled = needs_unlabeled if uses_unlabeled is None else uses_unlabeled
         self.probability = probability
         self.recipe = recipe or Recipe()
         self.options = dict(options or {})

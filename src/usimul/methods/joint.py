@@ -263,6 +263,7 @@ class JointMethod(Method):
             supervision=Triplets,
             formula=formula,
             probability=True,
+            uses_unlabeled=True,
             recipe=Recipe(
                 epochs=20,
                 min_steps=1500,

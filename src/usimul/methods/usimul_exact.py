@@ -115,6 +115,7 @@ class PositionAwareMethod(Method):
             formula="c mean_A[l+ - l-] + mean_P[(p - c) l+ + (q + c) l-],  c = Z/D",
             unbiased=("definition1", "pair_plus_unlabeled"),
             defined_at_half=False,
+            uses_unlabeled=True,
             # Few large batches and strong decay: the weights magnify noise, and a net that may fit it does.
             recipe=Recipe(loss="sigmoid", batch_size=1024, min_steps=800, optimizer="adamw", lr=2e-4, weight_decay=5.0),
             options={"lam": "sizes"},
