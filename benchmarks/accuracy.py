@@ -3,8 +3,8 @@
     USIMUL_DATA=<data folder> python benchmarks/accuracy.py [--jobs 2] [--only GROUP ...] [--table]
 
 Every run appends one JSON line to ``benchmarks/results/accuracy.jsonl``; the table ``accuracy.md`` is made from that
-file alone. Points are drawn with replacement from the official training part, the test part is resampled to the prior, and
-the last epoch counts unless a row says otherwise.
+file alone. Points are drawn with replacement from the official training part, the test part is resampled to the prior,
+and the last epoch counts unless a row says otherwise.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ def write_table(
         "likelihood": "MNIST, prior 0.4, the likelihood form",
         "told": "MNIST, prior 0.4, told another",
         "small": "MNIST, prior 0.4, 1,000 triplets and 3,000 unlabeled points, the recipe's own number of epochs",
-        "release": "MNIST, prior 0.4, world `release` (settings and class shares of the paper's released code, no digit 9)",
+        "release": "MNIST, prior 0.4, world `release` (settings and shares of the paper's released code, no digit 9)",
     }
     columns = [
         "setting",
