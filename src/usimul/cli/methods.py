@@ -19,29 +19,38 @@ def command(name: str | None) -> None:
     if name is not None:
         _explain(get_method(name))
         return
-    head = ("method", "learns from", "unbiased for", "at 1/2", "unlabeled")
+    methods = list_methods()
+    head = ("method", "learns from", "unbiased", "at 1/2", "unlabeled", "given")
     rows = [
         (
             m.name,
             m.supervision.__name__,
             _worlds(m),
             "yes" if m.defined_at_half else "no",
-            "needed" if m.needs_unlabeled else "optional" if m.supervision.width > 1 else "-",
+            "needed" if m.needs_unlabeled else "optional" if m.uses_unlabeled else "-",
+            "confid." if m.needs_confidences else "-",
         )
-        for m in list_methods()
+        for m in methods
     ]
     widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
     click.echo("  ".join(cell.ljust(w) for cell, w in zip(head, widths, strict=True)).rstrip())
-    for method, row in zip(list_methods(), rows, strict=True):
+    for method, row in zip(methods, rows, strict=True):
         click.echo("  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip())
-        click.echo(f"    {method.summary}")
-    click.echo("\nunbiased for: worlds where the uncorrected risk is unbiased; D definition1, P pair_plus_unlabeled.")
-    click.echo("at 1/2: whether the method is defined at prior 0.5.   `usimul methods NAME` explains one.")
+        click.echo(f"    {method.summary} [{_source(method)}]")
+    click.echo("\nunbiased: in its own data, or worlds: D definition1, P pair_plus_unlabeled.")
+    click.echo("at 1/2: defined at prior 0.5.  given: confidences come with each tuple.")
+    click.echo("`usimul methods NAME` explains one.")
 
 
 def _worlds(method: Method) -> str:
     short = {"definition1": "D", "pair_plus_unlabeled": "P", "release": "R", "": "yes"}
     return " ".join(short.get(w, w) for w in method.unbiased) or "-"
+
+
+def _source(method: Method) -> str:
+    if method.paper is None:
+        return "ours" if method.needs_prior else "reference"
+    return f"{method.paper.authors.split(',')[0]} {method.paper.year}"
 
 
 def _explain(method: Method) -> None:
@@ -56,7 +65,11 @@ def _explain(method: Method) -> None:
         ("unbiased for", worlds),
         ("defined at prior 1/2", yes[method.defined_at_half]),
         ("needs the prior", yes[method.needs_prior]),
-        ("needs unlabeled", yes[method.needs_unlabeled]),
+        (
+            "unlabeled points",
+            "needed" if method.needs_unlabeled else "optional" if method.uses_unlabeled else "not used",
+        ),
+        ("needs confidences", yes[method.needs_confidences]),
         ("models probability", yes[method.probability]),
         ("loss", recipe.loss),
         ("recipe", f"{recipe.epochs} epochs{steps}, batch {recipe.batch_size}, {recipe.optimizer}, lr {recipe.lr:g}"),

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from usimul.losses import Loss, get_loss
 from usimul.risk import Risk, Term, evaluate
-from usimul.supervision import Supervision
+from usimul.supervision import ConfidenceDifference, SimilarityConfidence, Supervision
 from usimul.validation import InputError, InputTypeError, check_choice, check_prior
 
 __all__ = [
@@ -242,6 +242,11 @@ class Method(ABC):
         return f"<{type(self).__name__} {self.name!r}: {self.summary}>"
 
     @property
+    def needs_confidences(self) -> bool:
+        """Whether its supervision holds a probability for each tuple, which somebody or some model must give."""
+        return self.supervision in (SimilarityConfidence, ConfidenceDifference)
+
+    @property
     def doc(self) -> str:
         """Docstring of the module that defines the method."""
         return (importlib.import_module(self.module).__doc__ or "").strip()
@@ -355,8 +360,8 @@ def register(method: Method, *, module: str) -> Method:
 
 CORRECTION_WORDS = {
     "none": "no correction",
-    "abs": "absolute value of each partial risk",
-    "relu": "positive part of each partial risk",
+    "abs": "absolute value of each part",
+    "relu": "positive part of each part",
 }
 
 

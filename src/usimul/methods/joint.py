@@ -308,17 +308,17 @@ _BRIER = "Z mean_Y[(1-g)^2] + |E_UUU[g^2] - Z mean_Y[g^2]| + (mean h - p)^2"
 register(
     JointMethod(
         "joint",
-        summary="tuple-level Brier risk with refinement (ours)",
+        summary="tuple-level Brier risk with refinement",
         formula=f"{_BRIER} + cross-entropy to averaged posteriors",
         refine=True,
     ),
     module=__name__,
 )
-register(JointMethod("joint-plain", summary="tuple-level Brier risk (ours)", formula=_BRIER), module=__name__)
+register(JointMethod("joint-plain", summary="tuple-level Brier risk", formula=_BRIER), module=__name__)
 register(
     JointMethod(
         "joint-likelihood",
-        summary="conditional likelihood of the triplets (ours)",
+        summary="conditional likelihood of the triplets",
         formula="-mean_Y[log g] + log Z_f + 2 (mean h - p)^2,  Z_f = 1 - mean h (1 - mean h)",
         likelihood=True,
     ),

@@ -83,7 +83,7 @@ register(
         supervision=ComparedPairs,
         formula="sum over first, second, unlabeled points of w+ mean[l+] + w- mean[l-], least sum w^2/n",
         paper=Paper(
-            "Li, Huang, Hua, Yang", "Learning from pairwise confidence comparisons and unlabeled data", "journal", 2025
+            "Li, Huang, Hua, Yang", "title not known to us; on compared pairs with unlabeled data", "article", 2025
         ),
         unbiased=("",),
         needs_unlabeled=True,

@@ -157,8 +157,8 @@ class PositionAwareMethod(Method):
 
 
 for _name, _correction, _summary in (
-    ("usimul-exact", "none", "corrected weights (ours), no correction"),
-    ("usimul-exact-abs", "abs", "corrected weights (ours), absolute value of each class part"),
-    ("usimul-exact-relu", "relu", "corrected weights (ours), positive part of each class part"),
+    ("usimul-exact", "none", "corrected weights, no correction"),
+    ("usimul-exact-abs", "abs", "corrected weights, absolute value of each class part"),
+    ("usimul-exact-relu", "relu", "corrected weights, positive part of each class part"),
 ):
     register(PositionAwareMethod(_name, _correction, _summary), module=__name__)
