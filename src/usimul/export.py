@@ -32,12 +32,13 @@ from usimul.models import MODELS, ModelSpec, ScoreNet, build_model
 from usimul.supervision import Supervision, load_supervision
 from usimul.validation import FileFormatError, InputError, InputTypeError, UsimulError
 
-__all__ = ["FORMAT", "FORMAT_VERSION", "check_new_folder", "load", "load_classifier", "save"]
+__all__ = ["FORMAT", "FORMAT_VERSION", "check_device", "check_new_folder", "load", "load_classifier", "save"]
 
 FORMAT = "usimul-model"
 FORMAT_VERSION = 1
 
 WEIGHTS, DESCRIPTION, CARD = "weights.safetensors", "model.json", "README.md"
+TRAINED_ON = ("n_tuples_", "n_unlabeled_", "world_")
 
 _CLASSES: dict[str, type[WeakClassifier]] = {c.__name__: c for c in (USimULClassifier, WeakClassifier)}
 _MISSING = object()
@@ -54,7 +55,10 @@ def check_new_folder(path: str | os.PathLike[str], *, overwrite: bool = False) -
     if not target.exists() and not target.is_symlink():
         return target
     if not overwrite:
-        raise InputError(f"`path` {str(target)!r} exists already. Choose another name, or pass overwrite=True.")
+        raise InputError(
+            f"`path` {str(target)!r} exists already. Choose another name, or replace it with overwrite=True "
+            "(--overwrite on the command line)."
+        )
     if target.is_symlink() or not target.is_dir():
         raise InputError(f"`path` {str(target)!r} is not a folder, and only a model folder is ever overwritten.")
     others = sorted(p.name for p in target.iterdir() if p.name not in (WEIGHTS, DESCRIPTION, CARD))
@@ -64,6 +68,18 @@ def check_new_folder(path: str | os.PathLike[str], *, overwrite: bool = False) -
             "overwritten. Choose another name."
         )
     return target
+
+
+def check_device(device: str) -> str:
+    """Raise unless torch can compute on ``device`` here."""
+    try:
+        torch.zeros(1, device=device)
+    except (RuntimeError, AssertionError, TypeError) as error:  # torch asserts that it was built for the device
+        raise InputError(
+            f"`device` {device!r} cannot be used here: {str(error).splitlines()[0]} Use 'cpu', or install a torch "
+            "that is built for this device."
+        ) from error
+    return device
 
 
 def save(estimator: WeakClassifier | Supervision, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
@@ -131,6 +147,15 @@ def load(path: str | os.PathLike[str], *, model: ModelSpec | None = None, device
     ------
     FileFormatError
         If a file is missing, damaged, or of another format version.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from usimul.supervision import Triplets
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(Triplets([[0, 1, 2]], n_points=3), f"{folder}/answers.npz")
+    ...     load(f"{folder}/answers.npz")
+    Triplets(1 tuples, pool of 3)
     """
     folder = Path(path)
     if folder.is_file():
@@ -148,8 +173,11 @@ def load_classifier(
     if not folder.is_dir():
         raise InputError(f"there is no model folder {str(folder)!r}.")
     reader = _Reader(folder / DESCRIPTION)
+    check_device(device)
     state = _read_weights(folder / WEIGHTS, reader)
     estimator = reader.estimator(device)
+    if estimator.n_features_in_ > sum(tensor.numel() for tensor in state.values()):  # before memory is asked for
+        raise reader.bad(f"n_features_in_ is {estimator.n_features_in_}, more than there are weights")
     net = _build(reader, estimator, model)
     _fill(net, state, folder / WEIGHTS)
     estimator.module_ = net.to(device).eval()
@@ -182,7 +210,7 @@ def _describe(estimator: WeakClassifier, weights: bytes) -> dict[str, Any]:
     named = isinstance(spec, str)
     if not named:
         given["model"] = _MISSING
-    fitted = ("method_", "prior_", "history_", "n_epochs_", "n_restarts_", "interrupted_")
+    fitted = ("method_", "prior_", *TRAINED_ON, "history_", "n_epochs_", "n_restarts_", "interrupted_")
     description = {
         "format": FORMAT,
         "version": FORMAT_VERSION,
@@ -259,6 +287,10 @@ def _card(d: Mapping[str, Any], name: str) -> str:
     stopped = "\n- **Training was interrupted**; these are the weights at that moment." if d["interrupted_"] else ""
     source = f"\n- Source of the method: {method.paper}" if method.paper else ""
     epochs = f"epoch {d['n_epochs_']} of {len(d['history_']['risk'])} was kept"
+    unlabeled = f" and {d['n_unlabeled_']:,} unlabeled points" if d["n_unlabeled_"] else ""
+    world = f", world `{d['world_']}`" if d["world_"] else ""
+    held_out = d["params"].get("selection") == "label-free"
+    held_out_note = "; a part of them was held out to choose the epoch without labels" if held_out else ""
     biased = (
         ""
         if method.unbiased or method.probability
@@ -270,6 +302,7 @@ A binary classifier trained with usimul {d["made_with"]["usimul"]} (torch {d["ma
 
 - Predicts `{positive!r}` (score of at least 0) or `{negative!r}` for rows of {d["n_features_in_"]:,} features.
 - Method: `{d["method_"]}`, {method.summary}; learns from {method.supervision.__name__}.{source}
+- Trained on: {d["n_tuples_"]:,} tuples{unlabeled}{world}{held_out_note}.
 - Model: {d["model"]["name"]} ({d["model"]["kind"]}); {epochs}.{stopped}
 - Class prior used in training, P({positive!r}): {d["prior_"]:g}.
 - Which class is called positive: {known}.
@@ -300,8 +333,9 @@ class _Reader:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        text = _read_bytes(path)
         try:
-            content = json.loads(_read_bytes(path))
+            content = json.loads(text)
         except (ValueError, RecursionError) as error:
             raise FileFormatError(f"{str(path)!r} is not whole JSON ({error}). Save the model again.") from error
         if not isinstance(content, dict) or content.get("format") != FORMAT:
@@ -351,6 +385,7 @@ class _Reader:
         if made.n_features_in_ < 1:
             raise self.bad(f"n_features_in_ is {made.n_features_in_}")
         self._feature_names(made)
+        self._trained_on(made)
         made.orientation_ = self._orientation()
         made.history_ = self._history()
         made.n_epochs_ = self.get("n_epochs_", int)
@@ -378,6 +413,13 @@ class _Reader:
         if len(names) != made.n_features_in_ or not all(isinstance(n, str) for n in names):
             raise self.bad("the feature names do not fit the number of features")
         made.feature_names_in_ = np.array(names, dtype=object)
+
+    def _trained_on(self, made: WeakClassifier) -> None:
+        made.n_tuples_ = self.get("n_tuples_", int)
+        made.n_unlabeled_ = self.get("n_unlabeled_", int)
+        made.world_ = self.get("world_", (str, type(None)))
+        if made.n_tuples_ < 1 or made.n_unlabeled_ < 0:
+            raise self.bad(f"it says trained on {made.n_tuples_} tuples and {made.n_unlabeled_} unlabeled points")
 
     def _orientation(self) -> Orientation:
         record = self.get("orientation_", dict)

@@ -170,6 +170,17 @@ def test_evaluate(files):
     assert "Pass --supervision" in usimul("evaluate", files / "model", points, code=2).stderr
 
 
+def test_evaluate_at_one_half(files, tmp_path):
+    y = np.load(files / "y_train.npy")
+    sample_triplets(y, 200, n_unlabeled=100, prior=0.5, random_state=0).save(tmp_path / "half.npz")
+    given = train(files, prior=0.5, method="supervised")
+    usimul("sample", files / "y_train.npy", "-o", tmp_path / "l.npz", "--n", 50, "--prior", 0.5, "--kind", "labels")
+    given[2] = tmp_path / "l.npz"
+    usimul(*given, "-o", tmp_path / "m")
+    found = usimul("evaluate", tmp_path / "m", files / "X_train.npy", "--supervision", tmp_path / "half.npz")
+    assert re.search(r"position-aware +not defined at prior 0.5\n", found.stdout)
+
+
 def test_evaluate_on_one_class_leaves_dashes(files, tmp_path):
     np.save(tmp_path / "ones.npy", np.ones(200, dtype=int))
     result = usimul("evaluate", files / "model", files / "X_test.npy", "--labels", tmp_path / "ones.npy")
@@ -200,6 +211,44 @@ def test_sample(files, tmp_path):
     refused("sample", *given, "--positive", 0, match="exists already")
     usimul("sample", *given, "--positive", 0, "--kind", "labels", "--overwrite")
     refused("sample", *given, "--positive", 11, "--overwrite", match="no label is '11'")
+
+
+def test_sample_draws_every_kind_that_labels_are_enough_for(files, tmp_path):
+    from usimul.cli.sample import KINDS
+    from usimul.sampling import draw, needs_posterior
+    from usimul.supervision import Supervision
+
+    kinds = Supervision.kinds()
+    assert set(KINDS) == {name for name, kind in kinds.items() if kind.sampler and not needs_posterior(kind)}
+    y = np.load(files / "y_train.npy")
+    for kind in KINDS:
+        usimul("sample", files / "y_train.npy", "-o", tmp_path / f"{kind}.npz", "--n", 20, "--kind", kind, "--seed", 3)
+        assert load_supervision(tmp_path / f"{kind}.npz") == draw(kinds[kind], y, 20, random_state=3)
+    given = ["sample", files / "y_train.npy", "-o", tmp_path / "new.npz", "--n", 20, "--kind"]
+    refused(*given, "labels", "--unlabeled", 5, match="--unlabeled does not belong to --kind labels")
+    refused(*given, "compared-pairs", "--world", "release", match="--world does not belong to --kind compared-pairs")
+    assert not (tmp_path / "new.npz").exists()
+
+
+def test_model_folder_says_what_it_was_trained_on(files, tmp_path):
+    clf = export.load(files / "model")
+    assert (clf.n_tuples_, clf.n_unlabeled_, clf.world_) == (200, 100, "definition1")
+    card = (files / "model" / "README.md").read_text()
+    assert "Trained on: 200 tuples and 100 unlabeled points, world `definition1`.\n" in card
+    usimul(*train(files), "--selection", "label-free", "-o", tmp_path / "m")
+    assert "held out to choose the epoch without labels" in (tmp_path / "m" / "README.md").read_text()
+    description = tmp_path / "m" / "model.json"
+    whole = description.read_text()
+    for old, new in (
+        ('"n_tuples_": 200', '"n_tuples_": 0'),
+        ('"n_unlabeled_": 100', '"n_unlabeled_": -1'),
+        ('"world_": "definition1"', '"world_": 1'),
+    ):
+        assert old in whole
+        description.write_text(whole.replace(old, new))
+        refused(
+            "predict", tmp_path / "m", files / "X_test.npy", "-o", tmp_path / "p.csv", match="is damaged: .*train|world"
+        )
 
 
 def test_methods_and_datasets(tmp_path):
@@ -314,10 +363,17 @@ def test_bad_files(files, tmp_path):
     (tmp_path / "points.csv").write_text("1,2\n")
     np.savez(tmp_path / "two.npz", a=np.zeros((300, 2)), b=np.zeros((300, 2)))
     np.save(tmp_path / "objects.npy", np.array([[{}]], dtype=object))
+    for suffix in ("npy", "npz"):
+        (tmp_path / f"nothing.{suffix}").touch()
+        (tmp_path / f"text.{suffix}").write_text("1 2 3\n")
     before = {p.name for p in tmp_path.iterdir()}
     tail = [files / "train.npz", "--prior", 0.3, "-o", tmp_path / "m"]
     refused("train", cut, *tail, match="not a whole .npy file")
-    refused("train", tmp_path / "objects.npy", *tail, match="not a whole .npy file of numbers")
+    refused("train", tmp_path / "objects.npy", *tail, match="not a whole .npy file of numbers.*Python objects")
+    for suffix in ("npy", "npz"):
+        refused("train", tmp_path / f"nothing.{suffix}", *tail, match=rf"not a whole .{suffix} file.*the file is empty")
+        found = refused("train", tmp_path / f"text.{suffix}", *tail, match="of another format")
+        assert "pickle" not in found.stderr
     refused("train", tmp_path / "points.csv", *tail, match="must be a .npy or .npz file")
     refused("train", tmp_path / "two.npz", *tail, match="several arrays.*a, b.*--key")
     refused("train", tmp_path / "two.npz", *tail, "--key", "c", match="no array 'c'")
@@ -325,6 +381,25 @@ def test_bad_files(files, tmp_path):
     refused("train", files / "X_train.npy", tmp_path / "cut.npz", *tail[1:], match="not a whole supervision file")
     assert "does not exist" in usimul("train", tmp_path / "no.npy", *tail, code=2).stderr
     assert {p.name for p in tmp_path.iterdir()} == before
+
+
+def test_a_table_of_triplets_is_no_supervision_file_yet(files, tmp_path):
+    rows = np.array([[0, 1, 2], [3, 4, 5]])
+    np.save(tmp_path / "rows.npy", rows)
+    np.savez(tmp_path / "rows.npz", rows=rows)
+    np.savetxt(tmp_path / "rows.csv", rows, fmt="%d", delimiter=",")
+    for name in ("rows.npy", "rows.npz", "rows.csv"):
+        given = ["train", files / "X_train.npy", tmp_path / name, "--prior", 0.3, "-o", tmp_path / "m"]
+        refused(*given, match=r"rows.(npy|npz|csv)'.*usimul.Triplets\(rows, .*save\('file.npz'\)")
+    assert not (tmp_path / "m").exists()
+
+
+@pytest.mark.parametrize("device", ["gpu", "cuda:99", "cpu:x"])
+def test_unusable_devices(files, tmp_path, device):
+    refused(*train(files), "--device", device, "-o", tmp_path / "m", match=rf"`device` '{device}' cannot be used here")
+    predict = ["predict", files / "model", files / "X_test.npy", "-o", tmp_path / "p.csv"]
+    refused(*predict, "--device", device, match="cannot be used here")
+    assert not list(tmp_path.iterdir())
 
 
 def test_existing_output_is_noticed_before_training(files, tmp_path):
@@ -341,6 +416,12 @@ def test_bad_model_folders_and_features(files, tmp_path):
     out = ["-o", tmp_path / "p.csv"]
     refused("predict", tmp_path / "model", files / "X_test.npy", *out, match="weights.safetensors' is truncated")
     refused("predict", tmp_path / "nowhere", files / "X_test.npy", *out, match="no model folder")
+    shutil.copytree(files / "model", tmp_path / "huge")
+    description = tmp_path / "huge" / "model.json"
+    description.write_text(description.read_text().replace('"n_features_in_": 2', '"n_features_in_": 1000000000000'))
+    refused("predict", tmp_path / "huge", files / "X_test.npy", *out, match="more than there are weights")
+    description.unlink()
+    refused("predict", tmp_path / "huge", files / "X_test.npy", *out, match="model.json' is missing: .* not a whole")
     wide = write(tmp_path, "wide.npy", np.zeros((4, 3)))
     refused("predict", files / "model", wide, *out, match="3 features each, but .* trained on 2")
     refused(

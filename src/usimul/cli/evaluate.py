@@ -31,12 +31,11 @@ def command(
         raise click.UsageError("Pass --supervision FILE (no labels needed), --labels FILE, or both.")
     import numpy as np
 
-    from usimul.cli.files import read_labels, read_points
+    from usimul.cli.files import read_labels, read_points, read_supervision
     from usimul.cli.judge import degenerate, orientation_line, risk_lines, share_line
     from usimul.cli.predict import check_features, predictions, read_classifier
-    from usimul.supervision import load_supervision
 
-    tuples = None if supervision is None else load_supervision(supervision)
+    tuples = None if supervision is None else read_supervision(supervision)
     truth = None if labels is None else read_labels(labels)
     estimator = read_classifier(model, device)
     pool = read_points(points, key)

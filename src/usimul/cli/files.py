@@ -9,15 +9,19 @@ import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from usimul.validation import FileFormatError, InputError
 
-__all__ = ["Points", "check_new_file", "read_array", "read_labels", "read_points", "whole_file"]
+if TYPE_CHECKING:
+    from usimul.supervision import Supervision
 
+__all__ = ["Points", "check_new_file", "read_array", "read_labels", "read_points", "read_supervision", "whole_file"]
+
+NPY_START, ZIP_STARTS = (b"\x93NUMPY",), (b"PK\x03\x04", b"PK\x05\x06")
 CHUNK_VALUES = 1 << 22  # numbers looked at together; about 16 MB
 
 
@@ -44,13 +48,15 @@ def read_array(path: Path, key: str | None = None) -> NDArray[Any]:
     """Read one array: a ``.npy`` file stays on disk, of an ``.npz`` file the array ``key``, ``X``, or the only one."""
     if path.suffix == ".npy":
         try:
+            _check_start(path, NPY_START)
             array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
         except (ValueError, EOFError) as error:
-            raise FileFormatError(f"{str(path)!r} is not a whole .npy file of numbers ({error}).") from error
+            raise _not_whole(path, error) from error
         return array
     if path.suffix != ".npz":
         raise InputError(f"{str(path)!r} must be a .npy or .npz file. Save an array with numpy.save first.")
     try:
+        _check_start(path, ZIP_STARTS)
         # Opened here, because numpy leaves the file open when it is no archive.
         with path.open("rb") as handle, np.load(handle, allow_pickle=False) as archive:
             chosen = key or ("X" if "X" in archive.files else archive.files[0] if len(archive.files) == 1 else None)
@@ -62,7 +68,52 @@ def read_array(path: Path, key: str | None = None) -> NDArray[Any]:
     except InputError:
         raise
     except (ValueError, EOFError, KeyError, zipfile.BadZipFile, zipfile.LargeZipFile) as error:
-        raise FileFormatError(f"{str(path)!r} is not a whole .npz file of numbers ({error}).") from error
+        raise _not_whole(path, error) from error
+
+
+def _check_start(path: Path, starts: tuple[bytes, ...]) -> None:
+    """Look at the first bytes: NumPy takes a foreign file for a pickle, and advises to unpickle it."""
+    with path.open("rb") as handle:
+        found = handle.read(max(map(len, starts)))
+    if not found:
+        raise ValueError("the file is empty")
+    if not found.startswith(starts):
+        raise ValueError("its content is of another format")
+
+
+def _not_whole(path: Path, error: Exception) -> FileFormatError:
+    why = "it holds Python objects" if "Object arrays" in str(error) else str(error)
+    return FileFormatError(
+        f"{str(path)!r} is not a whole {path.suffix} file of numbers ({why}). "
+        f"Write it with numpy.{'save' if path.suffix == '.npy' else 'savez'}."
+    )
+
+
+def read_supervision(path: Path) -> Supervision:
+    """Read a supervision file; of another file, say how to make one from it."""
+    from usimul.supervision import load_supervision
+
+    try:
+        if path.suffix != ".npz":
+            raise FileFormatError(f"{str(path)!r} is not a supervision file, which ends in .npz.")
+        return load_supervision(path)
+    except FileFormatError as error:
+        raise FileFormatError(
+            f"{error} From row indices of triplets, (n, 3), make one in Python: "
+            "usimul.Triplets(rows, unlabeled=rows_of_unlabeled_points, n_points=len(X)).save('file.npz'). "
+            "From labels: `usimul sample`."
+            if path.suffix != ".npz" or not _has_header(path)
+            else str(error)
+        ) from error
+
+
+def _has_header(path: Path) -> bool:
+    """Whether an archive was once a supervision file, or is no archive that could tell."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return "header.npy" in archive.namelist()
+    except (OSError, zipfile.BadZipFile):
+        return True
 
 
 def read_points(path: Path, key: str | None = None) -> Points:

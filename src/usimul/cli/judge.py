@@ -59,7 +59,8 @@ def risk_lines(estimator: WeakClassifier, X: NDArray[np.float32], sup: Supervisi
         try:
             risk = estimator.weak_risk(X, sup, kind=kind)
         except UsimulError as error:
-            lines.append(f"  {kind:<18} not defined: {error}")
+            why = " at prior 0.5" if estimator.prior_ == 0.5 else f": {error}"
+            lines.append(f"  {kind:<18} not defined{why}")
             continue
         low, high = risk.interval()
         lines.append(

@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
-KINDS = ("triplets", "unlabeled", "labels")
+KINDS = (
+    "triplets",
+    "similar-pairs",
+    "dissimilar-pairs",
+    "pair-answers",
+    "compared-pairs",
+    "triplet-answers",
+    "unlabeled-sets",
+    "unlabeled",
+    "labels",
+)
+"""Kinds that labels are enough for. Named here so that ``--help`` loads nothing; a test compares."""
 
 
 @click.command()
@@ -14,7 +26,7 @@ KINDS = ("triplets", "unlabeled", "labels")
 @click.option("--output", "-o", required=True, type=click.Path(path_type=Path), help="Supervision file to make (.npz).")
 @click.option("--n", "n", required=True, type=int, help="Number of tuples.")
 @click.option("--unlabeled", "n_unlabeled", default=0, show_default=True, help="Number of unlabeled points.")
-@click.option("--kind", type=click.Choice(KINDS), default="triplets", show_default=True, help="What to draw.")
+@click.option("--kind", type=click.Choice(KINDS), default="triplets", show_default=True, help="Which answers.")
 @click.option("--prior", type=float, help="Share of positives to draw with. Default: the share in LABELS.")
 @click.option("--world", default="definition1", show_default=True, help="How triplets come about.")
 @click.option("--release-shares", nargs=2, type=float, help="Shares of positives, for --world release.")
@@ -42,8 +54,10 @@ def command(
 
     The file holds row numbers and no labels, unless --kind labels asks for them.
     """
+    import inspect
+
+    from usimul import sampling
     from usimul.cli.files import check_new_file, read_labels
-    from usimul.sampling import sample_labels, sample_triplets, sample_unlabeled
     from usimul.supervision import Supervision
     from usimul.validation import InputError
 
@@ -57,22 +71,14 @@ def command(
         if unknown:
             raise InputError(f"no label is {unknown[0]!r}; --positive must name labels that occur in {str(labels)!r}.")
         y = np.where(np.isin(names, positive), 1, -1)
-    if kind != "triplets" and (n_unlabeled or world != "definition1" or release_shares):
-        raise InputError("--unlabeled, --world and --release-shares belong to --kind triplets.")
-    sup: Supervision
-    if kind == "triplets":
-        sup = sample_triplets(
-            y,
-            n,
-            n_unlabeled=n_unlabeled,
-            prior=prior,
-            world=world,
-            replace=replace,
-            random_state=seed,
-            release_shares=release_shares or None,
-        )
-    else:
-        draw = sample_unlabeled if kind == "unlabeled" else sample_labels
-        sup = draw(y, n, prior=prior, replace=replace, random_state=seed)
+    sampler = getattr(sampling, Supervision.kinds()[kind].sampler)
+    given: dict[str, Any] = {"n_unlabeled": n_unlabeled or None, "release_shares": release_shares or None}
+    given["world"] = world if world != "definition1" else None
+    given = {name: value for name, value in given.items() if value is not None}
+    for name in given:
+        if name not in inspect.signature(sampler).parameters:
+            option = "unlabeled" if name == "n_unlabeled" else name.replace("_", "-")
+            raise InputError(f"--{option} does not belong to --kind {kind}; leave it out.")
+    sup: Supervision = sampler(y, n, prior=prior, replace=replace, random_state=seed, **given)
     sup.save(output)
     click.echo(f"{sup!r} in {output}")

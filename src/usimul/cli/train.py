@@ -83,16 +83,16 @@ def command(
     """
     chosen = dict(_parse_option(text) for text in options)
     shape = _parse_shape(image_shape)
-    from usimul.cli.files import read_points
-    from usimul.supervision import load_supervision
+    from usimul.cli.files import read_points, read_supervision
 
-    tuples = load_supervision(supervision)
+    tuples = read_supervision(supervision)
     pool = read_points(points, key)
 
     from usimul.estimators import WeakClassifier
-    from usimul.export import check_new_folder
+    from usimul.export import check_device, check_new_folder
 
     check_new_folder(output, overwrite=overwrite)
+    check_device(settings["device"])
     estimator = WeakClassifier(
         **settings,
         image_shape=shape or pool.image_shape,
