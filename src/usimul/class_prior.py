@@ -70,8 +70,10 @@ def _rate(what: str, hits: int, n: int, expected: float, roots: str = "") -> Con
 
 
 def _roots(product: float) -> str:
-    """Priors p with ``p (1 - p)`` equal to ``product``."""
-    root = math.sqrt(max(0.0, 1.0 - 4.0 * product))
+    """Priors p with ``p (1 - p)`` equal to ``product``, which cannot exceed 1/4."""
+    if product > 0.25:
+        return " No prior fits the observed rate better than 0.500."
+    root = math.sqrt(1.0 - 4.0 * product)
     return f" The observed rate fits a prior of {0.5 * (1 - root):.3f} or {0.5 * (1 + root):.3f}."
 
 

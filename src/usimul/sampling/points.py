@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from usimul.sampling.pool import Pool, RandomState
 from usimul.supervision import Labels, Unlabeled, UnlabeledSets
-from usimul.validation import InputError, check_count, check_labels, check_real
+from usimul.validation import InputError, InputTypeError, check_count, check_labels, check_real
 
 __all__ = ["sample_labels", "sample_unlabeled", "sample_unlabeled_sets"]
 
@@ -103,7 +105,10 @@ def sample_unlabeled_sets(
     (0.9, 0.1)
     """
     n = check_count(n, "n", low=2)
-    high, low = (check_real(share, "shares", low=0.0, high=1.0) for share in shares)
+    given: Any = shares
+    if not isinstance(given, (tuple, list)) or len(given) != 2:
+        raise InputTypeError(f"`shares` must be two numbers, one for each set. Got {shares!r}.")
+    high, low = (check_real(share, "shares", low=0.0, high=1.0) for share in given)
     if high == low:
         raise InputError(
             f"`shares` of the two sets must differ, or they say nothing about the classes. Got {shares!r}."

@@ -184,6 +184,8 @@ class UnlabeledSets(Supervision):
     def shares(self) -> tuple[float, float]:
         """Shares of positives of the two sets, the greater one first."""
         assert self.values is not None
+        if not self.n_tuples:
+            raise InputError("this UnlabeledSets has no points, so there are no shares. Draw points from two sets.")
         return float(self.values.max()), float(self.values.min())
 
     def sources(self) -> dict[str, IntArray]:
