@@ -58,7 +58,7 @@ def _print(result: DemoResult) -> None:
         )
     click.echo("-" * 78)
     if any(row.constant for row in result.rows):
-        _paragraph("* one class for all points; the estimate takes the better side of chance and does not apply.")
+        _paragraph("* one class for all points: the estimate is then that class's share, which the prior gives.")
     for row in result.rows:
         for note in row.notes:
             _paragraph(f"note: {note}")

@@ -32,7 +32,7 @@ def degenerate(share: float, prior: float) -> str | None:
     which = "positive" if share > 0.5 else "negative"
     return (
         f"the classifier calls {'all' if share in (0.0, 1.0) else 'nearly all'} points {which}, so it carries no "
-        "information. The second-moment estimate of its error takes the side better than chance and cannot show this. "
+        "information; an estimate of its error says little more than the prior does. "
         "Try --method joint, more tuples, or more epochs."
     )
 
