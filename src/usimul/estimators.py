@@ -64,8 +64,9 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
     prior
         Share of positives P(y = +1). Required, except when ``fit`` gets plain labels.
     model
-        ``"mlp"``, ``"mlp-dropout"``, ``"mlp-bn"``, ``"linear"``, ``"cnn"``, ``"resnet34"``, a torch module (copied), or
-        a function that makes one. ``"auto"`` lets the label-free risk choose between the plain and the dropout MLP.
+        ``"mlp"``, ``"mlp-dropout"``, ``"mlp-bn"``, ``"mlp-shared"`` (that of the paper's released code), ``"linear"``,
+        ``"cnn"``, ``"resnet34"``, a torch module (copied), or a function that makes one. ``"auto"`` lets the label-free
+        risk choose between the plain and the dropout MLP.
     loss
         ``"square"``, ``"logistic"``, ``"sigmoid"``, ``"hinge"``; None takes the method's own. The joint kinds have
         their loss built in.

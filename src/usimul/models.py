@@ -31,7 +31,7 @@ __all__ = [
 
 ModelSpec: TypeAlias = str | nn.Module | Callable[[], nn.Module]
 
-MODELS = ("linear", "mlp", "mlp-dropout", "mlp-bn", "cnn", "resnet34")
+MODELS = ("linear", "mlp", "mlp-dropout", "mlp-bn", "mlp-shared", "cnn", "resnet34")
 IMAGE_MODELS = ("cnn", "resnet34")
 
 _HIDDEN = 300
@@ -144,6 +144,24 @@ def _mlp_bn(n_features: int) -> nn.Module:
     return nn.Sequential(*layers, nn.Linear(_HIDDEN, 1))
 
 
+class _SharedMLP(nn.Module):
+    """The MLP of the released experiments: BatchNorm of the inputs, one hidden layer that is applied three times."""
+
+    def __init__(self, n_features: int) -> None:
+        super().__init__()
+        self.norm = nn.BatchNorm1d(n_features)
+        self.first = nn.Linear(n_features, _HIDDEN)
+        self.shared = nn.Linear(_HIDDEN, _HIDDEN)
+        self.last = nn.Linear(_HIDDEN, 1)
+
+    def forward(self, X: Tensor) -> Tensor:
+        hidden = torch.relu(self.first(self.norm(X)))
+        for _ in range(3):
+            hidden = torch.relu(self.shared(hidden))
+        scores: Tensor = self.last(hidden)
+        return scores
+
+
 def _cnn(image_shape: Sequence[int]) -> nn.Module:
     def convolution(n_in: int, n_out: int) -> list[nn.Module]:
         return [nn.Conv2d(n_in, n_out, 3, padding=1, bias=False), nn.BatchNorm2d(n_out), nn.ReLU()]
@@ -189,6 +207,7 @@ _FLAT: dict[str, Callable[[int], nn.Module]] = {
     "mlp": _mlp,
     "mlp-dropout": _mlp_dropout,
     "mlp-bn": _mlp_bn,
+    "mlp-shared": _SharedMLP,
 }
 _IMAGE: dict[str, Callable[[Sequence[int]], nn.Module]] = {"cnn": _cnn, "resnet34": _resnet34}
 

@@ -66,7 +66,7 @@ def reweigh(folder, change):
 # --- identity -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("model", ["linear", "mlp", "mlp-dropout", "mlp-bn"])
+@pytest.mark.parametrize("model", ["linear", "mlp", "mlp-dropout", "mlp-bn", "mlp-shared"])
 def test_predictions_after_loading_have_the_same_bits(model, tmp_path):
     clf = fitted(model=model, epochs=1)
     export.save(clf, tmp_path / "m")

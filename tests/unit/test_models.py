@@ -100,6 +100,8 @@ def test_image_rows_are_read_in_channel_height_width_order():
         ("mlp-dropout", 78_500 + 101),
         # No bias in the hidden layers; scale and shift of three BatchNorms, 600 each.
         ("mlp-bn", 235_200 + 2 * 90_000 + 3 * 600 + 301),
+        # BatchNorm of 784 inputs; the 300 x 300 layer counts once, though it is applied three times.
+        ("mlp-shared", 2 * 784 + 235_500 + 90_300 + 301),
         # Weights 9 * in * out and two numbers per channel for each BatchNorm; then 512 * 128 + 128 and 128 + 1.
         (
             "cnn",

@@ -370,7 +370,7 @@ class TestSchedule:
 
 
 class TestScores:
-    @pytest.mark.parametrize("name", ["linear", "mlp", "mlp-dropout", "mlp-bn"])
+    @pytest.mark.parametrize("name", ["linear", "mlp", "mlp-dropout", "mlp-bn", "mlp-shared"])
     @pytest.mark.parametrize("chunk", [1, 7, N - 1, N])
     def test_chunks_do_not_matter(self, pool, name, chunk):
         net = build_model(name, D, seed=0)
