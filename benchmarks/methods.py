@@ -37,6 +37,9 @@ STABILITY_METHOD, STABILITY_SEEDS = "pcomp-teacher", tuple(range(10))
 SIZES = {"gaussians": (6_000, 20), "mnist": (24_000, 8)}
 """Points and epochs: 2,000 triplets' worth; what all runs on MNIST can do in 25 minutes (by single runs, about 18)."""
 
+VARIANTS = {"pcu": {"correction": "abs"}}
+"""Options with which a method is run once more: what is uncorrected by default, corrected."""
+
 STEP_POINTS = 256
 DISTANCE, POOL, N_TEST = 2.0, 10_000, 20_000
 NAMES = {"gaussians": "Two Gaussians", "mnist": "MNIST"}
@@ -53,7 +56,10 @@ def settings(names: Iterable[str], points: int | None = None, epochs: int | None
         for seed in SEEDS:
             for method in list_methods():
                 for prior in PRIORS:
-                    yield {"data": data, "method": method.name, "prior": prior, "seed": seed, **size}
+                    run = {"data": data, "method": method.name, "prior": prior, "seed": seed, **size}
+                    yield run
+                    if method.name in VARIANTS:
+                        yield {**run, "options": VARIANTS[method.name]}
         if data == "gaussians":
             for seed in STABILITY_SEEDS[len(SEEDS) :]:
                 for prior in PRIORS:
@@ -134,6 +140,7 @@ def run(setting: Setting) -> dict[str, Any]:
         epochs=setting["epochs"],
         batch_size=math.ceil((n + n_unlabeled) / steps),  # lines of all sources in a step: STEP_POINTS points
         prior_check="ignore",
+        options=setting.get("options"),
         scaling="feature" if setting["data"] == "gaussians" else "global",
         random_state=setting["seed"],
     )
@@ -161,7 +168,11 @@ def run(setting: Setting) -> dict[str, Any]:
 
 
 def _key(row: Setting) -> str:
-    return json.dumps([row[name] for name in ("data", "method", "prior", "seed", "points", "epochs")])
+    return json.dumps([*(row[name] for name in ("data", "method", "prior", "seed", "points", "epochs")), _options(row)])
+
+
+def _options(row: Setting) -> dict[str, Any]:
+    return row.get("options") or {}
 
 
 def _done() -> dict[str, dict[str, Any]]:
@@ -208,7 +219,14 @@ _CORRECTED = (
     "mini-batch's noise is as large as what is to be learned"
 )
 
+_UNCORRECTED = (
+    "unbiased, but the parts hold negative weights and are not corrected by default: the network drives the positive "
+    "part far below zero instead of learning. The row `pcu`, correction=abs shows the same weights with the parts kept "
+    "from that"
+)
+
 REASONS = {
+    "pcu": _UNCORRECTED,
     "usimul": _PRINTED,
     "usimul-abs": _PRINTED,
     "usimul-relu": _PRINTED,
@@ -247,10 +265,21 @@ class Table:
         self.rows = [row for row in rows if (row["points"], row["epochs"]) == sizes.get(row["data"])]
         self.unexplained: list[str] = []
 
-    def values(self, data: str, method: str, prior: float, seeds: Iterable[int] = SEEDS) -> list[float]:
+    def values(
+        self,
+        data: str,
+        method: str,
+        prior: float,
+        seeds: Iterable[int] = SEEDS,
+        options: dict[str, Any] | None = None,
+    ) -> list[float]:
         """Accuracies of one cell."""
         wanted = {"data": data, "method": method, "prior": prior}
-        chosen = [row for row in self.rows if row["seed"] in seeds and all(row[k] == v for k, v in wanted.items())]
+        chosen = [
+            row
+            for row in self.rows
+            if row["seed"] in seeds and _options(row) == (options or {}) and all(row[k] == v for k, v in wanted.items())
+        ]
         return [row["accuracy"] for row in sorted(chosen, key=lambda row: row["seed"])]
 
     def below(self, data: str, method: str, prior: float) -> bool:
@@ -312,10 +341,19 @@ class Table:
                 _percent(self.values(data, method.name, p)) + (" †" if self.below(data, method.name, p) else "")
                 for p in PRIORS
             ]
-            times = [r["cpu_seconds"] for r in self.rows if r["data"] == data and r["method"] == method.name]
+            times = [
+                r["cpu_seconds"]
+                for r in self.rows
+                if r["data"] == data and r["method"] == method.name and not _options(r)
+            ]
             takes = method.supervision.__name__ + (" + unlabeled" if method.uses_unlabeled else "")
             name = f"`{method.name}`" + (" (our derivation)" if method.name == "pcu" else "")
             out.append(_line([name, takes, *cells, f"{statistics.mean(times):.1f}" if times else "-"]))
+            if method.name in VARIANTS:
+                options = VARIANTS[method.name]
+                cells = [_percent(self.values(data, method.name, p, options=options)) for p in PRIORS]
+                words = ", ".join(f"{key}={value}" for key, value in options.items())
+                out.append(_line([f"`{method.name}`, {words}", takes, *cells, ""]))
         return out
 
     def reasons(self) -> list[str]:

@@ -32,10 +32,11 @@ from usimul.datasets import (
     make_gaussians,
     resample_to_prior,
 )
-from usimul.datasets.base import DataFile, stratified_split
+from usimul.datasets.base import stratified_split
 from usimul.datasets.download import data_roots, find_files
 from usimul.datasets.idx import content_sha256, read_idx
 from usimul.datasets.mnist import FASHION_MNIST, MNIST
+from usimul.datasets.records import DataFile
 from usimul.validation import FileFormatError, InputError, InputTypeError, UsimulError
 
 
@@ -49,6 +50,13 @@ def real_files_are_here():
 needs_data = pytest.mark.skipif(
     not real_files_are_here(), reason="set USIMUL_DATA to a folder with mnist/ and fashion_mnist/"
 )
+
+
+def with_files(record, contents, **changes):
+    """The record with one edition, whose files have the given contents."""
+    files = tuple(DataFile(n, hashlib.sha256(raw).hexdigest(), len(raw), gz=True) for n, raw in contents.items())
+    edition = dataclasses.replace(record.editions[0], files=files, base_url="http://127.0.0.1:9/unused/", **changes)
+    return dataclasses.replace(record, name="mini", editions=(edition,))
 
 
 def toy_dataset(**changes):
@@ -360,9 +368,7 @@ def mini(monkeypatch):
     for part, n in (("train", 6), ("t10k", 4)):
         contents[f"{part}-images-idx3-ubyte"] = idx_bytes(rng.integers(0, 256, (n, 2, 3), dtype=np.uint8), 8)
         contents[f"{part}-labels-idx1-ubyte"] = idx_bytes(np.arange(n, dtype=np.uint8), 8)
-    files = tuple(DataFile(name, hashlib.sha256(raw).hexdigest(), len(raw)) for name, raw in contents.items())
-    record = dataclasses.replace(MNIST, name="mini", files=files, base_url="http://127.0.0.1:9/unused/")
-    monkeypatch.setitem(RECORDS, "mini", record)
+    monkeypatch.setitem(RECORDS, "mini", with_files(MNIST, contents))
     return contents
 
 
@@ -393,8 +399,7 @@ class TestMnistFormat:
 
     def test_counts_of_images_and_labels_must_agree(self, mini, no_folders, monkeypatch):
         mini["t10k-labels-idx1-ubyte"] = idx_bytes(np.arange(3, dtype=np.uint8), 8)
-        files = tuple(DataFile(name, hashlib.sha256(raw).hexdigest(), len(raw)) for name, raw in mini.items())
-        monkeypatch.setitem(RECORDS, "mini", dataclasses.replace(RECORDS["mini"], files=files))
+        monkeypatch.setitem(RECORDS, "mini", with_files(MNIST, mini))
         with pytest.raises(FileFormatError, match="expected 4 labels, one for each image, found 3"):
             load_dataset("mini", folder=write_packed(no_folders / "files", mini))
 
@@ -402,12 +407,12 @@ class TestMnistFormat:
 class TestFinding:
     def test_order_variable_then_cache(self, mini, no_folders, monkeypatch):
         cached = write_packed(no_folders / "cache" / "usimul" / "mini", mini)
-        assert find_files(RECORDS["mini"])["train-images-idx3-ubyte"].parent == cached
+        assert find_files(RECORDS["mini"])[1]["train-images-idx3-ubyte"].parent == cached
         own = write_packed(no_folders / "own" / "mini", mini)
         monkeypatch.setenv("USIMUL_DATA", str(no_folders / "own"))
-        assert find_files(RECORDS["mini"])["train-images-idx3-ubyte"].parent == own
+        assert find_files(RECORDS["mini"])[1]["train-images-idx3-ubyte"].parent == own
         (own / "t10k-labels-idx1-ubyte.gz").unlink()
-        assert find_files(RECORDS["mini"])["train-images-idx3-ubyte"].parent == cached
+        assert find_files(RECORDS["mini"])[1]["train-images-idx3-ubyte"].parent == cached
 
     def test_a_given_folder_is_the_only_one(self, mini, no_folders):
         write_packed(no_folders / "cache" / "usimul" / "mini", mini)
@@ -433,8 +438,8 @@ class TestFinding:
         assert isinstance(caught.value, UsimulError)
         assert isinstance(caught.value, FileNotFoundError)
         message = str(caught.value)
-        assert f"{folder} (missing t10k-labels-idx1-ubyte.gz)" in message
-        assert f"{no_folders / 'cache' / 'usimul' / 'mini'} (no such folder)" in message
+        assert f"{folder} (official: missing t10k-labels-idx1-ubyte.gz)" in message
+        assert f"{no_folders / 'cache' / 'usimul' / 'mini'} (official: no such folder)" in message
         for fix in ("usimul datasets get mini", 'load_dataset("mini", download=True)', "USIMUL_DATA"):
             assert fix in message
 
@@ -513,8 +518,9 @@ class TestDownload:
         assert server.asked == ["train-labels-idx1-ubyte.gz"]
 
     def test_record_has_its_own_address(self, server, no_folders, monkeypatch):
-        record = dataclasses.replace(RECORDS["mini"], base_url=f"{server.address}/fine/")
-        monkeypatch.setitem(RECORDS, "mini", record)
+        (edition,) = RECORDS["mini"].editions
+        edition = dataclasses.replace(edition, base_url=f"{server.address}/fine/")
+        monkeypatch.setitem(RECORDS, "mini", dataclasses.replace(RECORDS["mini"], editions=(edition,)))
         assert load_dataset("mini", download=True).name == "mini"
 
     def test_file_addresses_work(self, mini, no_folders):
@@ -573,14 +579,21 @@ class TestTable:
     def test_records_are_complete(self, name):
         record = get_record(name)
         assert record.name == name
-        for field in ("summary", "source", "licence", "citation", "classes"):
+        for field in ("title", "summary", "source", "licence", "citation"):
             assert getattr(record, field)
-        assert "+1" in record.classes
-        assert "-1" in record.classes
-        assert bool(record.files) == bool(record.base_url)
-        for file in record.files:
-            assert len(file.sha256) == 64
-            assert file.n_bytes > 0
+        assert bool(record.make) != bool(record.editions)
+        assert bool(record.editions) == bool(record.tasks)
+        for task in record.tasks:
+            assert "+1" in task.classes
+            assert "-1" in task.classes
+            assert task.origin
+            assert not set(task.positive) & set(task.negative)
+            assert set(task.positive) | set(task.negative) <= set(range(len(record.class_names)))
+        for edition in record.editions:
+            assert not edition.files or edition.can_be_fetched or edition.by_hand
+            for file in edition.files:
+                assert file.sha256 is None or len(file.sha256) == 64
+                assert file.n_bytes is None or file.n_bytes > 0
 
     def test_names_are_unique(self):
         assert len(set(dataset_names())) == len(dataset_names()) >= 5
@@ -634,8 +647,8 @@ class TestRealFiles:
 
     @pytest.mark.parametrize("record", [MNIST, FASHION_MNIST], ids=lambda record: record.name)
     def test_files_have_the_recorded_sums_and_counts(self, record):
-        paths = find_files(record)
-        for file in record.files:
+        edition, paths = find_files(record)
+        for file in edition.files:
             assert content_sha256(paths[file.name], limit=file.n_bytes) == (file.sha256, file.n_bytes)
         for prefix, expected in zip(("train", "t10k"), self.counts[record.name], strict=True):
             labels = read_idx(paths[f"{prefix}-labels-idx1-ubyte"], n_dimensions=1, dtype=np.uint8)
@@ -643,7 +656,7 @@ class TestRealFiles:
 
     @pytest.mark.parametrize(("name", "file"), sorted(md5))
     def test_files_have_the_published_md5(self, name, file):
-        path = find_files(RECORDS[name])[file]
+        path = find_files(RECORDS[name])[1][file]
         raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
         assert hashlib.md5(raw).hexdigest() == self.md5[name, file]
 
@@ -658,6 +671,6 @@ class TestRealFiles:
         assert data.prior == pytest.approx(share, abs=1e-12)
 
     def test_one_set_is_not_taken_for_another(self):
-        folder = find_files(MNIST)["train-images-idx3-ubyte"].parent
+        folder = find_files(MNIST)[1]["train-images-idx3-ubyte"].parent
         with pytest.raises(FileFormatError, match="SHA-256"):
             load_dataset("fashion_mnist", folder=folder)

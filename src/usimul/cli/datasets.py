@@ -21,7 +21,7 @@ def _list() -> None:
     from usimul.datasets import RECORDS
 
     for record in RECORDS.values():
-        where = "files needed" if record.files else "built in"
+        where = "files needed" if record.needs_files else "built in"
         click.echo(f"{record.name:<15} {where:<13} {record.summary}")
 
 

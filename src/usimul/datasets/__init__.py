@@ -1,6 +1,6 @@
 """Labelled data sets by name.
 
-To add a set: write one file with a loader and a ``DatasetRecord``, and add the record to ``RECORDS`` below.
+To add a set: write one file with a reader and a ``DatasetRecord``, and add the record to ``RECORDS`` below.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from usimul.datasets.base import Dataset, DatasetNotFoundError, DatasetRecord, resample_to_prior
+from usimul.datasets.base import Dataset, DatasetNotFoundError, resample_to_prior
 from usimul.datasets.download import DownloadError, download_files, find_files
 from usimul.datasets.embedded import BREAST_CANCER, DIGITS
 from usimul.datasets.mnist import FASHION_MNIST, MNIST
+from usimul.datasets.records import DatasetRecord, Edition, RawData, Task
 from usimul.datasets.synthetic import GAUSSIANS, gaussian_bayes_accuracy, make_gaussians
 from usimul.validation import InputError, check_choice, check_seed
 
@@ -24,12 +25,16 @@ __all__ = [
     "DatasetNotFoundError",
     "DatasetRecord",
     "DownloadError",
+    "Edition",
+    "RawData",
+    "Task",
     "dataset_names",
     "download_dataset",
     "gaussian_bayes_accuracy",
     "get_record",
     "load_dataset",
     "make_gaussians",
+    "read_raw",
     "resample_to_prior",
 ]
 
@@ -63,6 +68,8 @@ def get_record(name: str) -> DatasetRecord:
 def load_dataset(
     name: str,
     *,
+    task: str | None = None,
+    edition: str | None = None,
     folder: str | os.PathLike[str] | None = None,
     download: bool = False,
     base_url: str | None = None,
@@ -75,6 +82,11 @@ def load_dataset(
     ----------
     name
         One of ``dataset_names()``.
+    task
+        Which classes count as +1 and -1, see ``get_record(name).tasks``; None takes the first.
+    edition
+        Which form of the files, see ``get_record(name).editions``; None takes the first that is there. An edition may
+        be a part of the set; ``measured_on`` of the result says so.
     folder
         Data folder with a sub-folder named after the set, or the folder that holds its files. None looks in the
         folder that the environment variable ``USIMUL_DATA`` names, then in ``~/.cache/usimul`` (or in
@@ -86,7 +98,7 @@ def load_dataset(
     random_state
         Seed of the split into training and test part, or of the draw. Sets with a published split ignore it.
     **options
-        Further options of the set, listed in ``get_record(name).options``.
+        Further options of sets that are drawn, listed in ``get_record(name).options``.
 
     Returns
     -------
@@ -96,7 +108,7 @@ def load_dataset(
     Raises
     ------
     InputError
-        If the name or an option is unknown.
+        If the name, the task, the edition or an option is unknown.
     DatasetNotFoundError
         If files are missing and ``download`` is False.
     FileFormatError
@@ -108,11 +120,10 @@ def load_dataset(
     Dataset('digits', 1438 training and 359 test points, 64 features)
     >>> load_dataset("gaussians", n_train=50, n_test=20, prior=0.3)
     Dataset('gaussians', 50 training and 20 test points, 2 features)
-    >>> load_dataset("mnst")
+    >>> load_dataset("fashion-mnist")
     Traceback (most recent call last):
     ...
-    usimul.validation.InputError: `name` must be one of: digits, breast_cancer, gaussians, mnist, fashion_mnist. \
-Got 'mnst'. Did you mean 'mnist' or 'fashion_mnist'?
+    usimul.validation.InputError: `name` must be one of: ... Got 'fashion-mnist'. Did you mean 'fashion_mnist'...
     """
     record = get_record(name)
     for option in options:
@@ -120,20 +131,48 @@ Got 'mnst'. Did you mean 'mnist' or 'fashion_mnist'?
             raise InputError(f"Data set {name!r} takes no further options. Got {option!r}.")
         check_choice(option, record.options, "option")
     check_seed(random_state)
-    paths: dict[str, Path] = {}
-    if record.files:
-        try:
-            paths = find_files(record, folder)
-        except DatasetNotFoundError:
-            if not download:
-                raise
-            download_files(record, folder, base_url)
-            paths = find_files(record, folder)
-    return record.load(record, paths, random_state, **options)
+    if record.make is not None:
+        if task is not None or edition is not None:
+            raise InputError(f"Data set {name!r} is drawn on the spot: it has no tasks and no editions.")
+        return record.make(random_state=random_state, **options)
+    chosen = record.task(task)
+    found, raw = read_raw(name, edition=edition, folder=folder, download=download, base_url=base_url)
+    return record.build(found, raw, chosen, random_state)
+
+
+def read_raw(
+    name: str,
+    *,
+    edition: str | None = None,
+    folder: str | os.PathLike[str] | None = None,
+    download: bool = False,
+    base_url: str | None = None,
+) -> tuple[Edition, RawData]:
+    """Read all points of a set with their published classes, before any task is applied.
+
+    Parameters are those of `load_dataset`.
+
+    Examples
+    --------
+    >>> edition, raw = read_raw("digits")
+    >>> raw.X.shape, np.bincount(raw.classes).tolist()
+    ((1797, 64), [178, 182, 177, 183, 181, 182, 181, 179, 174, 180])
+    """
+    record = get_record(name)
+    if record.make is not None:
+        raise InputError(f"Data set {name!r} is drawn on the spot: it has no published classes. Use load_dataset.")
+    try:
+        found, paths = find_files(record, folder, edition)
+    except DatasetNotFoundError:
+        if not download:
+            raise
+        download_files(record, folder, base_url, edition)
+        found, paths = find_files(record, folder, edition)
+    return found, found.read(found, paths)
 
 
 def download_dataset(
-    name: str, *, folder: str | os.PathLike[str] | None = None, base_url: str | None = None
+    name: str, *, folder: str | os.PathLike[str] | None = None, base_url: str | None = None, edition: str | None = None
 ) -> Path | None:
     """Fetch the files of a data set without loading it, and return the folder they are in.
 
@@ -145,4 +184,4 @@ def download_dataset(
     True
     """
     record = get_record(name)
-    return download_files(record, folder, base_url) if record.files else None
+    return download_files(record, folder, base_url, edition) if record.needs_files else None

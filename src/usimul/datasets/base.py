@@ -1,9 +1,8 @@
-"""What a data set is: the record that loaders return and the entry that the table of sets holds."""
+"""What a data set is, and how points are divided and drawn by class."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +19,7 @@ from usimul.validation import (
     check_seed,
 )
 
-__all__ = ["DataFile", "Dataset", "DatasetNotFoundError", "DatasetRecord", "resample_to_prior", "stratified_split"]
+__all__ = ["Dataset", "DatasetNotFoundError", "grouped_split", "resample_to_prior", "stratified_split"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -56,6 +55,14 @@ class Dataset:
         The true P(y = +1 given x) of each row, float64, where it is known.
     bayes_accuracy
         The accuracy of the best possible classifier, where it is known.
+    task
+        Which split of the original classes this is.
+    measured_on
+        How a number measured here is to be named: set, part, and sizes.
+    class_names, original_train, original_test
+        Names of the original classes, and the index of each row's class.
+    groups_train, groups_test
+        Patient of each row, for sets that have them; no patient is in both parts.
 
     Examples
     --------
@@ -78,6 +85,13 @@ class Dataset:
     posterior_test: FloatArray | None = None
     posterior_train: FloatArray | None = None
     bayes_accuracy: float | None = None
+    task: str = ""
+    measured_on: str = ""
+    class_names: tuple[str, ...] = ()
+    original_train: IntArray | None = None
+    original_test: IntArray | None = None
+    groups_train: IntArray | None = None
+    groups_test: IntArray | None = None
 
     def __post_init__(self) -> None:
         """Refuse parts that do not belong together."""
@@ -141,83 +155,12 @@ class Dataset:
             f"classes: {self.classes}",
             f"share of +1: {self.prior:.3f} in training, {np.mean(self.y_test == 1):.3f} in test",
         ]
+        if self.measured_on:
+            lines.append(f"measured on: {self.measured_on} (task {self.task!r})")
         if self.bayes_accuracy is not None:
             lines.append(f"best possible accuracy: {self.bayes_accuracy:.4f}")
         lines += [f"source: {self.source}", f"licence: {self.licence}", f"cite: {self.citation}"]
         return "\n".join(lines)
-
-
-@dataclass(frozen=True)
-class DataFile:
-    """One file that a data set is read from, known by its unpacked content.
-
-    Parameters
-    ----------
-    name
-        File name without a packing suffix; ``name + ".gz"`` is found too, and is what gets downloaded.
-    sha256
-        SHA-256 of the unpacked content. The packed file differs from mirror to mirror.
-    n_bytes
-        Length of the unpacked content.
-    """
-
-    name: str
-    sha256: str
-    n_bytes: int
-
-
-@dataclass(frozen=True)
-class DatasetRecord:
-    """One line of the table of data sets.
-
-    Parameters
-    ----------
-    name
-        Key for ``load_dataset``, and the name of the sub-folder that holds the files.
-    summary
-        One line for listings.
-    source, licence, citation, classes
-        Passed on to the ``Dataset``.
-    load
-        Called as ``load(record, paths, random_state, **options)``, with the path of each entry of ``files`` by name.
-    options
-        Names of the further keyword options that ``load`` takes.
-    files
-        The files that must be on disk; none for sets that are computed or come with a dependency.
-    base_url
-        Folder address that the files are downloaded from.
-    """
-
-    name: str
-    summary: str
-    source: str
-    licence: str
-    citation: str
-    classes: str
-    load: Callable[..., Dataset]
-    options: tuple[str, ...] = ()
-    files: tuple[DataFile, ...] = ()
-    base_url: str = ""
-
-    def dataset(
-        self,
-        train: tuple[NDArray[Any], NDArray[Any]],
-        test: tuple[NDArray[Any], NDArray[Any]],
-        image_shape: tuple[int, ...] | None = None,
-    ) -> Dataset:
-        """Return a ``Dataset`` that carries this record's source, licence, citation, and classes."""
-        return Dataset(
-            self.name,
-            np.ascontiguousarray(train[0], dtype=np.float32),
-            train[1],
-            np.ascontiguousarray(test[0], dtype=np.float32),
-            test[1],
-            source=self.source,
-            licence=self.licence,
-            citation=self.citation,
-            classes=self.classes,
-            image_shape=image_shape,
-        )
 
 
 def _positives_of(n: int, prior: float) -> int:
@@ -314,3 +257,37 @@ def stratified_split(
         rows = np.flatnonzero(classes == label)
         in_test[rng.permutation(rows)[: round(share * rows.size)]] = True
     return np.flatnonzero(~in_test), np.flatnonzero(in_test)
+
+
+def grouped_split(
+    groups: NDArray[Any],
+    y: IntArray,
+    test_share: float,
+    random_state: int | np.random.Generator | np.random.RandomState | None,
+) -> tuple[IntArray, IntArray]:
+    """Return training and test rows such that no group (a patient) is in both.
+
+    Groups that hold a positive and groups that hold none are drawn apart, so both parts see both classes. Groups are
+    taken at random until ``test_share`` of their rows is reached as nearly as whole groups allow.
+
+    Examples
+    --------
+    >>> patients = np.array([0, 0, 1, 1, 2, 2, 3, 3])
+    >>> train, test = grouped_split(patients, np.array([1, 1, 1, 1, -1, -1, -1, -1]), 0.5, random_state=0)
+    >>> sorted(set(patients[train]) & set(patients[test])), train.size, test.size
+    ([], 4, 4)
+    """
+    share = check_fraction(test_share, "test_share")
+    rng = check_seed(random_state)
+    _, group = np.unique(groups, return_inverse=True)
+    sizes = np.bincount(group)
+    positive = np.bincount(group, weights=y > 0) > 0
+    in_test = np.zeros(len(sizes), dtype=bool)
+    for side in (True, False):
+        order = rng.permutation(np.flatnonzero(positive == side))
+        filled = np.cumsum(sizes[order])
+        if filled.size:
+            # The number of groups whose rows together come nearest to the share.
+            nearest = np.argmin(np.abs(np.concatenate([[0], filled]) - share * filled[-1]))
+            in_test[order[:nearest]] = True
+    return np.flatnonzero(~in_test[group]), np.flatnonzero(in_test[group])

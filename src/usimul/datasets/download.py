@@ -7,20 +7,23 @@ import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from usimul.datasets.base import DataFile, DatasetNotFoundError, DatasetRecord
+from usimul.datasets.base import DatasetNotFoundError
 from usimul.datasets.idx import content_sha256
-from usimul.validation import FileFormatError, InputError, InputTypeError, UsimulError
+from usimul.datasets.records import DataFile, DatasetRecord, Edition
+from usimul.validation import FileFormatError, InputError, InputTypeError, UsimulError, check_choice
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["DATA_VARIABLE", "DownloadError", "data_roots", "download_files", "find_files"]
+__all__ = ["DATA_VARIABLE", "DownloadError", "data_roots", "download_files", "find_files", "how_to_get"]
 
 DATA_VARIABLE = "USIMUL_DATA"
+SCHEMES = ("http://", "https://", "file://")
 _CHUNK = 1 << 18
 _TIMEOUT_SECONDS = 30.0
 # gzip can make a file longer than its content, by its header and a few bytes for each block that does not shrink.
 _PACKING_SLACK = 1 << 16
+_NO_LENGTH = 1 << 34  # for files of unknown length: no published file of these sets is near that
 
 
 class DownloadError(UsimulError, OSError):
@@ -48,7 +51,9 @@ def data_roots(folder: str | os.PathLike[str] | None = None) -> list[Path]:
 
 
 def _file_in(folder: Path, file: DataFile) -> Path | None:
-    candidates = (folder / f"{file.name}.gz", folder / file.name)
+    if file.folder:
+        return folder / file.name if (folder / file.name).is_dir() else None
+    candidates = (folder / file.published_name, folder / file.name)
     return next((path for path in candidates if path.is_file()), None)
 
 
@@ -60,8 +65,17 @@ def _candidate_folders(record: DatasetRecord, folder: str | os.PathLike[str] | N
             yield root
 
 
-def find_files(record: DatasetRecord, folder: str | os.PathLike[str] | None = None) -> dict[str, Path]:
-    """Return the path of every file of ``record``, all from the first folder that holds them all.
+def _editions(record: DatasetRecord, edition: str | None) -> tuple[Edition, ...]:
+    known = {e.name: e for e in record.editions}
+    return record.editions if edition is None else (known[check_choice(edition, known, "edition")],)
+
+
+def find_files(
+    record: DatasetRecord, folder: str | os.PathLike[str] | None = None, edition: str | None = None
+) -> tuple[Edition, dict[str, Path]]:
+    """Return an edition of ``record`` and the path of each of its files, all from one folder.
+
+    Editions are tried in the order of the record, each in all folders, so a whole set goes before a part of it.
 
     Raises
     ------
@@ -69,28 +83,40 @@ def find_files(record: DatasetRecord, folder: str | os.PathLike[str] | None = No
         Naming the folders that were tried, what is missing in each, and how to get the files.
     """
     tried = []
-    for candidate in _candidate_folders(record, folder):
-        found = {file.name: path for file in record.files if (path := _file_in(candidate, file)) is not None}
-        if len(found) == len(record.files):
-            return found
-        missing = [f"{file.name}.gz" for file in record.files if file.name not in found]
-        why = f"missing {', '.join(missing)}" if candidate.is_dir() else "no such folder"
-        tried.append(f"  {candidate} ({why})")
+    for wanted in _editions(record, edition):
+        for candidate in _candidate_folders(record, folder):
+            found = {file.name: path for file in wanted.files if (path := _file_in(candidate, file)) is not None}
+            if len(found) == len(wanted.files):
+                return wanted, found
+            missing = [file.published_name for file in wanted.files if file.name not in found]
+            why = f"missing {', '.join(missing)}" if candidate.is_dir() else "no such folder"
+            tried.append(f"  {candidate} ({wanted.name}: {why})")
     raise DatasetNotFoundError(
         f"The files of data set {record.name!r} were not found. Folders tried:\n"
         + "\n".join(tried)
-        + f'\nFetch them with `usimul datasets get {record.name}` or load_dataset("{record.name}", download=True), '
-        f"or set the environment variable {DATA_VARIABLE} to a folder whose sub-folder {record.name!r} has them."
+        + "\n"
+        + how_to_get(record)
+        + f", or set the environment variable {DATA_VARIABLE} to a folder whose sub-folder {record.name!r} has them."
     )
 
 
+def how_to_get(record: DatasetRecord) -> str:
+    """Say how the files of a set are had: by which call, or from where and in which layout."""
+    if any(edition.can_be_fetched for edition in record.editions):
+        return f'Fetch them with `usimul datasets get {record.name}` or load_dataset("{record.name}", download=True)'
+    return " ".join(edition.by_hand for edition in record.editions if edition.by_hand).rstrip(".")
+
+
 def download_files(
-    record: DatasetRecord, folder: str | os.PathLike[str] | None = None, base_url: str | None = None
+    record: DatasetRecord,
+    folder: str | os.PathLike[str] | None = None,
+    base_url: str | None = None,
+    edition: str | None = None,
 ) -> Path:
     """Fetch the files of ``record`` that are not there yet and return the folder they are in.
 
-    Each file goes to a temporary name beside its place, is compared with the known SHA-256 of its unpacked content,
-    and only then takes its name, so an interrupted download leaves nothing that could be taken for the file.
+    Each file goes to a temporary name beside its place, is compared with the known SHA-256, and only then takes its
+    name, so an interrupted download leaves nothing that could be taken for the file.
 
     Parameters
     ----------
@@ -99,24 +125,31 @@ def download_files(
     folder
         Data folder; None takes the first of ``data_roots()``. The files go to its sub-folder named after the set.
     base_url
-        Address (http, https, or file) of the folder with the ``.gz`` files; None takes the record's.
+        Address (http, https, or file) of the folder with the published files; None takes the edition's.
+    edition
+        Which edition; None takes the first that can be fetched.
 
     Raises
     ------
     DownloadError
-        If an address cannot be read, delivers something else, or the folder cannot be written.
+        If an address cannot be read, delivers something else, or the folder cannot be written; or if the set has to
+        be got by hand.
     """
-    address = base_url if base_url is not None else record.base_url
-    if not address.startswith(("http://", "https://", "file://")):
-        raise InputError(f"`base_url` must start with http://, https://, or file://. Got {address!r}.")
+    wanted = next((e for e in _editions(record, edition) if e.can_be_fetched), None)
+    if wanted is None:
+        raise DownloadError(f"Data set {record.name!r} cannot be fetched by this program. {how_to_get(record)}.")
+    if base_url is not None and not base_url.startswith(SCHEMES):
+        raise InputError(f"`base_url` must start with http://, https://, or file://. Got {base_url!r}.")
     target = data_roots(folder)[0] / record.name
     try:
         target.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise DownloadError(f"Cannot make the folder {target}: {error}. Pass a folder=... you may write to.") from error
-    for file in record.files:
+    for file in wanted.files:
         if _file_in(target, file) is None:
-            _download_file(f"{address.rstrip('/')}/{file.name}.gz", file, target / f"{file.name}.gz")
+            url = f"{(base_url or wanted.base_url).rstrip('/')}/{file.published_name}"
+            url = file.url if file.url and base_url is None else url
+            _download_file(url, file, target / file.published_name)
     return target
 
 
@@ -124,7 +157,7 @@ def _download_file(url: str, file: DataFile, path: Path) -> None:
     # Not tempfile: its files can be read by their owner only, and would stay so after the move.
     partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
     try:
-        _transfer(url, partial, limit=file.n_bytes + _PACKING_SLACK)
+        _transfer(url, partial, limit=_NO_LENGTH if file.n_bytes is None else file.n_bytes + _PACKING_SLACK)
         _verify(url, file, partial)
         partial.replace(path)
     finally:
@@ -171,13 +204,18 @@ def _copy(response: Any, out: Any, announced: int | None, limit: int, url: str) 
 
 
 def _verify(url: str, file: DataFile, partial: Path) -> None:
+    limit = _NO_LENGTH if file.n_bytes is None else file.n_bytes
     try:
-        digest, n_bytes = content_sha256(partial, limit=file.n_bytes)
+        digest, n_bytes = content_sha256(partial, limit=limit, unpack=file.packed_sha256 is None)
     except FileFormatError as error:
         raise DownloadError(f"{url} delivered a damaged gzip file. Try again, or another base_url=....") from error
-    if (digest, n_bytes) != (file.sha256, file.n_bytes):
-        size = f"more than {file.n_bytes}" if n_bytes > file.n_bytes else str(n_bytes)
+    known = file.packed_sha256 or file.sha256
+    if known is None:
+        return  # the reader checks shape and class counts instead
+    if digest != known or (file.n_bytes is not None and file.packed_sha256 is None and n_bytes != file.n_bytes):
+        size = f"more than {limit}" if n_bytes > limit else str(n_bytes)
+        expected = "" if file.n_bytes is None else f"{file.n_bytes} unpacked bytes with "
         raise DownloadError(
-            f"{url} is not the known file: expected {file.n_bytes} unpacked bytes with SHA-256 {file.sha256}, "
+            f"{url} is not the known file: expected {expected}SHA-256 {known}, "
             f"found {size} bytes with SHA-256 {digest}. Try another base_url=...."
         )

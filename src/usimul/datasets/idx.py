@@ -55,8 +55,10 @@ def _read_at_most(stream: IO[bytes], n_bytes: int) -> bytearray:
     return content
 
 
-def content_sha256(path: str | os.PathLike[str], *, limit: int) -> tuple[str, int]:
-    """Return the SHA-256 and the length of a file's unpacked content, reading at most ``limit`` + 1 bytes.
+def content_sha256(path: str | os.PathLike[str], *, limit: int, unpack: bool = True) -> tuple[str, int]:
+    """Return the SHA-256 and the length of a file's content, reading at most ``limit`` + 1 bytes.
+
+    A gzip file is unpacked first, unless ``unpack`` is False.
 
     Examples
     --------
@@ -69,7 +71,7 @@ def content_sha256(path: str | os.PathLike[str], *, limit: int) -> tuple[str, in
     ('ba7816bf', 3)
     """
     digest, n_bytes = hashlib.sha256(), 0
-    with _open_content(Path(path)) as stream:
+    with _open_content(Path(path)) if unpack else Path(path).open("rb") as stream:
         while n_bytes <= limit and (piece := stream.read(min(_CHUNK, limit + 1 - n_bytes))):
             digest.update(piece)
             n_bytes += len(piece)

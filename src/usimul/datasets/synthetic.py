@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from usimul.datasets.base import Dataset, DatasetRecord, FloatArray, IntArray
+from usimul.datasets.base import Dataset, FloatArray, IntArray
+from usimul.datasets.records import DatasetRecord
 from usimul.validation import InputError, check_count, check_fraction, check_real, check_seed
 
 __all__ = ["GAUSSIANS", "gaussian_bayes_accuracy", "make_gaussians"]
@@ -121,29 +119,21 @@ def make_gaussians(
         source=GAUSSIANS.source,
         licence=GAUSSIANS.licence,
         citation=GAUSSIANS.citation,
-        classes=GAUSSIANS.classes,
+        classes="+1: Gaussian on the positive diagonal, -1: Gaussian on the negative diagonal",
         posterior_train=posterior_train,
         posterior_test=posterior_test,
         bayes_accuracy=best,
+        measured_on=f"{GAUSSIANS.title}, {len(y_train):,} / {len(y_test):,}",
     )
-
-
-def _load_gaussians(
-    record: DatasetRecord,
-    paths: Mapping[str, Path],
-    random_state: int | np.random.Generator | None,
-    **options: Any,
-) -> Dataset:
-    return make_gaussians(random_state=random_state, **options)
 
 
 GAUSSIANS = DatasetRecord(
     name="gaussians",
+    title="two Gaussians",
     summary="two Gaussians with known posterior (drawn on the spot)",
     source="drawn by usimul.datasets.make_gaussians",
     licence="none needed",
     citation="none needed",
-    classes="+1: Gaussian on the positive diagonal, -1: Gaussian on the negative diagonal",
-    load=_load_gaussians,
+    make=make_gaussians,
     options=("n_train", "n_test", "prior", "distance", "n_features"),
 )
