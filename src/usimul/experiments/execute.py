@@ -1,0 +1,239 @@
+"""One run, from a spec and a seed to a row of results. Imports the heavy libraries when it is called, not before."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import platform
+import socket
+import time
+import traceback
+import uuid
+import warnings
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from usimul.experiments.spec import Run, RunSpec
+from usimul.experiments.store import Row, Store
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from usimul.datasets import Dataset
+    from usimul.supervision import Supervision
+
+__all__ = ["execute", "run_packed"]
+
+RELEASE_SETTINGS = {"lr": 1e-4, "weight_decay": 1.0, "schedule": "exponential", "model": "mlp-shared"}
+HELD_OUT = 2000  # fresh tuples, and unlabeled points, on which a trained classifier is judged without labels
+POOL_SEED, DRAW_SEED, POSTERIOR_SEED = 5000, 1000, 2000
+
+
+@lru_cache(maxsize=2)
+def _dataset(data: str, task: str | None, options: str, seed: int) -> Dataset:
+    from usimul.datasets import get_record, load_dataset
+
+    given = json.loads(options)
+    if get_record(data).make is not None:
+        return load_dataset(data, random_state=POOL_SEED + seed, **given)
+    return load_dataset(data, task=task, random_state=seed, **given)
+
+
+def _posterior(spec: RunSpec, data: Dataset, seed: int, cache: Path) -> NDArray[np.float64]:
+    """Confidences: exact where the data know them, else from an auxiliary classifier trained on all labels."""
+    import numpy as np
+
+    from usimul.posterior import fit_posterior, rescale
+
+    if data.posterior_train is not None:
+        return data.posterior_train
+    content = RunSpec(spec.data, "supervised", 0.5, 1, 0, task=spec.task, model=spec.model)
+    path = cache / f"posterior-{content.key}-{seed}.npy"
+    try:
+        eta = np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError):  # not there, or not whole
+        eta = fit_posterior(
+            data.X_train,
+            data.y_train,
+            model=spec.model,
+            image_shape=data.image_shape,  # type: ignore[arg-type]  # three sides for images
+            random_state=POSTERIOR_SEED + seed,
+        )
+        partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
+        with partial.open("wb") as handle:
+            np.save(handle, eta, allow_pickle=False)
+        partial.replace(path)
+    return rescale(eta, float(np.mean(data.y_train > 0)), spec.prior)
+
+
+def _sizes(spec: RunSpec, width: int, uses_unlabeled: bool, triplets: bool) -> tuple[int, int]:
+    """Tuples and unlabeled points: as many points for every method as 3 n + n_unlabeled."""
+    if triplets:
+        return spec.n, spec.n_unlabeled
+    n_unlabeled = spec.n_unlabeled if uses_unlabeled else 0
+    return max(2, (3 * spec.n + spec.n_unlabeled - n_unlabeled) // width), n_unlabeled
+
+
+def _execute(spec: RunSpec, seed: int, cache: Path) -> dict[str, Any]:
+    import numpy as np
+
+    from usimul.datasets import resample_to_prior
+    from usimul.estimators import WeakClassifier
+    from usimul.methods import get_method
+    from usimul.metrics import accuracy, accuracy_up_to_swap, area_under_curve, balanced_accuracy
+    from usimul.sampling import draw, needs_posterior, sample_triplets
+    from usimul.supervision import Triplets
+    from usimul.validation import UsimulError
+
+    method = get_method("joint" if spec.method == "auto" else spec.method)
+    data = _dataset(spec.data, spec.task, spec.data_options, seed)
+    rng = np.random.default_rng(DRAW_SEED + seed)
+    n, n_unlabeled = _sizes(spec, method.supervision.width, method.uses_unlabeled, method.supervision is Triplets)
+    eta = _posterior(spec, data, seed, cache) if needs_posterior(method.supervision) else None
+
+    def sample(n: int, n_unlabeled: int, world: str) -> Supervision:
+        if method.supervision is Triplets:
+            return sample_triplets(
+                data.y_train, n, n_unlabeled=n_unlabeled, prior=spec.prior, world=world, random_state=rng
+            )
+        return draw(
+            method.supervision,
+            data.y_train,
+            n,
+            n_unlabeled=n_unlabeled,
+            posterior=eta,
+            prior=spec.prior,
+            random_state=rng,
+        )
+
+    sup = sample(n, n_unlabeled, spec.world)
+    test = resample_to_prior(data.y_test, spec.prior, random_state=seed)
+    X_test, y_test = data.X_test[test], data.y_test[test]
+    steps = max(1, round((n * method.supervision.width + n_unlabeled) / spec.step_points))
+    settings: dict[str, Any] = {
+        name: value
+        for name in ("loss", "epochs", "lr", "weight_decay", "optimizer", "schedule", "model")
+        if (value := getattr(spec, name)) is not None
+    }
+    if spec.world == "release":  # the settings of the released code, except where the spec says otherwise
+        settings = {**RELEASE_SETTINGS, **{k: v for k, v in settings.items() if k != "model" or v != "mlp"}}
+    clf = WeakClassifier(
+        spec.method,
+        prior=spec.prior if spec.told is None else spec.told,
+        prior_check="ignore",
+        batch_size=math.ceil((n + n_unlabeled) / steps),
+        selection="label-free" if spec.selection == "label-free" else "last",
+        scaling="global" if data.image_shape else "feature",
+        image_shape=data.image_shape,  # type: ignore[arg-type]  # three sides for images
+        options=json.loads(spec.options) or None,
+        random_state=seed,
+        **settings,
+    )
+    by_epoch: list[float] = []
+    watched = spec.curve or spec.selection == "oracle"
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        clf.fit(data.X_train, sup, watch=_accuracy_of(X_test, y_test, by_epoch) if watched else None)
+    found = clf.decision_function(X_test)
+    result: dict[str, Any] = {
+        "accuracy": max(by_epoch) if spec.selection == "oracle" else accuracy(y_test, found),
+        "up_to_swap": accuracy_up_to_swap(y_test, found),
+        "balanced_accuracy": balanced_accuracy(y_test, found),
+        "auc": area_under_curve(y_test, found),
+        "predicted_positive": float(np.mean(found >= 0)),
+        "by_epoch": by_epoch if spec.curve else None,
+        "risk": clf.history_["risk"] if spec.curve else None,
+        "bayes": data.bayes_accuracy,
+        "measured_on": data.measured_on,
+        "n_tuples": n,
+        "n_unlabeled": n_unlabeled,
+        "n_points": sup.n_used,
+        "n_test": len(test),
+        "orientation": clf.orientation_.status,
+        "restarts": clf.n_restarts_,
+        "epochs": len(clf.history_["risk"]),
+        "kept_epoch": clf.n_epochs_,
+        "warnings": sorted({str(w.message) for w in caught}),
+        "train_seconds": round(sum(clf.history_["seconds"]), 3),
+    }
+    try:
+        held = sample(
+            HELD_OUT, HELD_OUT if n_unlabeled else 0, "definition1" if spec.world == "release" else spec.world
+        )
+        weak = clf.weak_risk(data.X_train, held)
+        result["own_risk"], result["own_risk_error"] = weak.value, weak.standard_error
+    except UsimulError as error:
+        result["own_risk"], result["own_risk_note"] = None, str(error)
+    return result
+
+
+def _accuracy_of(X: Any, y: Any, by_epoch: list[float]) -> Callable[[Any], float]:
+    from usimul.batching import pool_tensor
+    from usimul.metrics import accuracy
+    from usimul.training import scores
+
+    pool = pool_tensor(X, "cpu")
+
+    def watch(net: Any) -> float:
+        by_epoch.append(accuracy(y, scores(net, pool)))
+        return by_epoch[-1]
+
+    return watch
+
+
+def _versions() -> dict[str, str]:
+    import numpy as np
+    import torch
+
+    from usimul import __version__
+
+    return {
+        "usimul": __version__,
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+        "python": platform.python_version(),
+    }
+
+
+def execute(run: Run, cache: Path) -> Row:
+    """Do one run; what goes wrong becomes a row with its traceback."""
+    started, cpu = time.perf_counter(), time.process_time()
+    row: Row = {"key": run.spec.key, "seed": run.seed, "spec": run.spec.to_dict()}
+    try:
+        row |= {"status": "done", "result": _execute(run.spec, run.seed, cache)}
+    except Exception as error:
+        row |= {"status": "failed", "error": f"{type(error).__name__}: {error}", "traceback": traceback.format_exc()}
+    return row | {
+        "seconds": round(time.perf_counter() - started, 3),
+        "cpu_seconds": round(time.process_time() - cpu, 3),
+        "when": datetime.now(UTC).isoformat(timespec="seconds"),
+        "where": {"host": socket.gethostname(), "system": platform.platform(terse=True), "cores": os.cpu_count()},
+        "versions": _versions(),
+    }
+
+
+_STORES: dict[str, Store] = {}
+
+
+def run_packed(folder: str, runs: list[tuple[dict[str, Any], int]]) -> int:
+    """Do several runs in this process, each written as soon as it is there; return how many were done here.
+
+    The whole job of a worker. Everything that crosses to it is plain data, so that any executor can carry it.
+    """
+    import torch
+
+    torch.set_num_threads(1)  # several workers with a full thread pool each only get in each other's way
+    store = _STORES.setdefault(folder, Store(Path(folder))) if folder not in _STORES else _STORES[folder]
+    done = 0
+    for content, seed in runs:
+        run = Run(RunSpec.from_dict(content), seed)
+        with store.claim(run.id) as free:
+            if free:
+                store.append(execute(run, store.folder / "cache"))
+                done += 1
+    return done
