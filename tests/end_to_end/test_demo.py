@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from usimul.cli import main
 from usimul.experiments.demo import METHODS
-from usimul.experiments.report import Series, line_chart, nice_ticks
+from usimul.experiments.charts import Series, line_chart, nice_ticks
 
 
 class Page(HTMLParser):

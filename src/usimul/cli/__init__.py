@@ -26,6 +26,7 @@ COMMANDS = {
     "predict": ("usimul.cli.predict", "Predict classes and scores with a saved classifier."),
     "evaluate": ("usimul.cli.evaluate", "Judge a saved classifier without labels, or with them."),
     "sample": ("usimul.cli.sample", "Draw a supervision file from labels: a simulated collection."),
+    "reproduce": ("usimul.cli.reproduce", "Run the paper's tables and figures, on demand and resumable."),
     "methods": ("usimul.cli.methods", "List the methods, or explain one."),
     "datasets": ("usimul.cli.datasets", "List the data sets that are known by name, or get one."),
 }

@@ -1,7 +1,7 @@
 """The paper's tables and figures as experiments, in three budgets and two worlds.
 
 Names follow the paper's content: its table of benchmark sets, its real-world and privacy-sensitive tables, its
-ablations. Accuracies of the paper stand in ``PAPER`` as far as they are known here; all other cells show a dash for the paper.
+ablations. Accuracies of the paper stand in ``PAPER`` as far as they are known here; other cells have none.
 """
 
 from __future__ import annotations
