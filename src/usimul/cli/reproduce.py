@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 BUDGETS = ("smoke", "small", "full")
 WORLDS = ("definition1", "release")
 SELECTIONS = ("last", "label-free", "oracle")
+SEARCHES = ("none", "label-free", "oracle")
 FIGURES = ("png", "svg", "pdf")
 WORDS = ("all", "list", "status")
 PRIVACY = "privacy"
@@ -35,6 +36,13 @@ PRIVACY = "privacy"
     show_default=True,
     help="Which epoch counts. oracle chooses on test labels, as the paper did, and is printed as such.",
 )
+@click.option(
+    "--search",
+    type=click.Choice(SEARCHES),
+    default="none",
+    show_default=True,
+    help="Run a grid of rates and decays, and choose by label-free risk on fresh tuples, or (oracle) on test labels.",
+)
 @click.option("--jobs", default=None, type=int, help="Worker processes. Default: the number of cores.")
 @click.option("--store", type=click.Path(file_okay=False, path_type=Path), default=Path("usimul-results"))
 @click.option(
@@ -53,6 +61,7 @@ def command(
     budget: str,
     world: str,
     selection: str,
+    search: str,
     jobs: int | None,
     store: Path,
     output: Path | None,
@@ -81,12 +90,12 @@ def command(
     for name in names:
         check_choice(name, (*EXPERIMENTS, PRIVACY, *WORDS), "table or figure")
     chosen = [n for n in (EXPERIMENTS if "all" in names else names) if n != PRIVACY]
-    experiments = [build(name, budget, world, selection) for name in chosen]
+    experiments = [build(name, budget, world, selection, search=search != "none") for name in chosen]
     results = Store(store)
     failed = 0
     if not tables_only and experiments:
         failed = _run(experiments, results, jobs, cluster, slurm, retry_failed)
-    _write(experiments, results, output or store / "tables", names, budget, world, selection, figures, holm)
+    _write(experiments, results, output or store / "tables", names, budget, world, selection, search, figures, holm)
     for sentence in results.damage:
         click.echo(f"note: {sentence}", err=True)
     if failed:
@@ -194,6 +203,7 @@ def _write(
     budget: str,
     world: str,
     selection: str,
+    search: str,
     figures: tuple[str, ...],
     holm: bool,
 ) -> None:
@@ -204,8 +214,8 @@ def _write(
     from usimul.experiments.tables import make_table
 
     rows = store.refresh()
-    tables = [make_table(e, rows, correction="holm" if holm else "none") for e in experiments]
-    target = folder / f"{budget}-{world}-{selection}"
+    tables = [make_table(e, rows, search=search, correction="holm" if holm else "none") for e in experiments]
+    target = folder / "-".join([budget, world, selection, *([f"search-{search}"] if search != "none" else [])])
     target.mkdir(parents=True, exist_ok=True)
     for table in tables:
         for suffix, text in (("md", table.markdown()), ("tex", table.latex()), ("csv", table.csv())):
@@ -217,7 +227,10 @@ def _write(
     if privacy:
         with whole_file(target / f"{PRIVACY}.md", "w") as handle:
             handle.write(privacy + "\n")
-    repeat = f"usimul reproduce {' '.join(names)} --budget {budget} --world {world} --selection {selection}"
+    repeat = (
+        f"usimul reproduce {' '.join(names)} --budget {budget} --world {world} --selection {selection} "
+        f"--search {search}"
+    )
     page = target / "report.html"
     with whole_file(page, "w") as handle:
         handle.write(

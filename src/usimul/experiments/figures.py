@@ -29,7 +29,7 @@ def save_figure(table: Table, rows: dict[str, Row], path: Path) -> Path:
     with matplotlib.rc_context({"backend": "Agg", "font.size": 9, "svg.hashsalt": "usimul"}):
         plt: Any = importlib.import_module("matplotlib.figure")
         found = panels(table, rows)
-        figure = plt.Figure(figsize=(4.6 * len(found), 3.6), layout="constrained")
+        figure = plt.Figure(figsize=(4.6 * len(found), 4.2), layout="constrained")
         for number, panel in enumerate(found):
             axes = figure.add_subplot(1, len(found), number + 1)
             for i, curve in enumerate(panel.curves):
@@ -49,7 +49,9 @@ def save_figure(table: Table, rows: dict[str, Row], path: Path) -> Path:
             axes.set_xlabel(table.experiment.axis)
             axes.set_ylabel("test accuracy (%)")
             axes.grid(alpha=0.3)
-            axes.legend(fontsize=7, framealpha=0.9)
+            if number == 0:  # one legend below all panels, where it hides no curve
+                handles, labels = axes.get_legend_handles_labels()
+                figure.legend(handles, labels, loc="outside lower center", ncols=3, fontsize=8, frameon=False)
         metadata = {"Date": None} if path.suffix == ".svg" else None
         figure.savefig(path, dpi=160, metadata=metadata)
     return path

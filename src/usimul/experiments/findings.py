@@ -52,13 +52,13 @@ def _best(table: Table) -> list[str]:
     if not columns:
         return []
     order = sorted(winners.items(), key=lambda item: -item[1])
-    named = ", ".join(f"{row} in {n}" for row, n in order[:4])
+    named = ", ".join(f"`{row}` in {n}" for row, n in order[:4])
     claim = [row for row in winners if _method(row) in PRINTED]
     held = sum(winners[row] for row in claim)
     return [
-        f"Best mean, without counting `{CEILING}`, over {columns} columns: {named}.",
-        f"The paper's claim that its estimator is ahead of the methods it compares with holds in {held} of {columns} "
-        f"columns in the world `{_world(table)}`.",
+        f"Best mean of a column, without counting `{CEILING}` ({columns} in all): {named}.",
+        f"The paper's claim that its estimator is ahead of the methods it compares with holds in {held} of {columns}, "
+        f"in the world `{_world(table)}`.",
     ]
 
 
@@ -73,8 +73,8 @@ def _printed(table: Table) -> list[str]:
     if not seen:
         return []
     return [
-        f"The printed estimator stays below the share of the more frequent class, which needs no learning, in {below} of "
-        f"{seen} cells."
+        f"The printed estimator stays below the share of the more frequent class, which needs no learning, in {below} "
+        f"of {seen} cells."
     ]
 
 

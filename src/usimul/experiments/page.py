@@ -42,6 +42,12 @@ def _charts(table: Table, rows: dict[str, Row]) -> list[_Chart]:
     return found
 
 
+def _code(text: str) -> Markup:
+    """Set words between backticks as code."""
+    parts = text.split("`")
+    return Markup("").join(Markup("<code>{}</code>").format(p) if i % 2 else p for i, p in enumerate(parts))
+
+
 def _made(tables: Sequence[Table], rows: dict[str, Row]) -> dict[str, Any]:
     """Where and when the rows of these tables were made."""
     wanted = {run.id for table in tables for run in table.experiment.runs()}
@@ -82,7 +88,10 @@ def render_page(
     extra
         A Markdown table that needs no runs, appended as it is in a box of fixed width letters.
     """
-    sections = [{"table": table, "charts": _charts(table, rows), "findings": findings(table)} for table in tables]
+    sections = [
+        {"table": table, "charts": _charts(table, rows), "findings": [_code(said) for said in findings(table)]}
+        for table in tables
+    ]
     template = page_environment().get_template("reproduce.html")
     return template.render(
         sections=sections, made=_made(tables, rows), heading=heading, command=command, budget=budget, extra=extra

@@ -13,7 +13,7 @@ from usimul.experiments.grid import Cell, Experiment
 from usimul.experiments.spec import RunSpec
 from usimul.validation import check_choice
 
-__all__ = ["BUDGETS", "EXPERIMENTS", "WORLDS_OF_THE_PAPER", "Budget", "build"]
+__all__ = ["BUDGETS", "EXPERIMENTS", "GRID", "WORLDS_OF_THE_PAPER", "Budget", "build"]
 
 COMPARED = (
     "sconf-abs",
@@ -67,12 +67,13 @@ PAPER = {
 
 @dataclass(frozen=True)
 class Size:
-    """Triplets, unlabeled points, epochs and network for one data set."""
+    """Triplets, unlabeled points, epochs, network, and points a step for one data set."""
 
     n: int
     n_unlabeled: int
     epochs: int
     model: str = "mlp"
+    step_points: int = 256
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,7 @@ BUDGETS = {
         real_world=("breast_cancer",),
         private=("breast_cancer",),
         ablation=("digits",),
-        size={"*": Size(400, 300, 12, "mlp")},
+        size={"*": Size(400, 300, 16, step_points=64)},
         seeds=2,
         steps=2,
     ),
@@ -128,8 +129,12 @@ BUDGETS = {
         private=("msld", "ham10000", "mias"),
         ablation=("mnist", "fashion_mnist"),
         size={
-            "*": Size(3000, 6000, 10),
-            "kmnist": Size(2000, 4000, 10),
+            "*": Size(3000, 6000, 20),
+            "kmnist": Size(2000, 4000, 20),
+            "pendigits": Size(2000, 2000, 40),
+            "lost": Size(2000, 2000, 40),
+            "msrcv2": Size(2000, 2000, 40),
+            "birdsong": Size(2000, 2000, 40),
             "msld": Size(500, 500, 6, "cnn"),
             "ham10000": Size(1000, 1000, 6, "cnn"),
             "mias": Size(1000, 1000, 6, "cnn"),
@@ -159,7 +164,16 @@ BUDGETS = {
 
 def _spec(budget: Budget, data: str, method: str, prior: float, world: str, **changes: object) -> RunSpec:
     size = budget.of(data)
-    spec = RunSpec(data, method, prior, size.n, size.n_unlabeled, epochs=size.epochs, model=size.model)
+    spec = RunSpec(
+        data,
+        method,
+        prior,
+        size.n,
+        size.n_unlabeled,
+        epochs=size.epochs,
+        model=size.model,
+        step_points=size.step_points,
+    )
     if world == "release" and method in TRIPLETS:
         spec = replace(spec, world="release", loss="square", task=_release_task(data))
     elif world == "release":
@@ -392,8 +406,14 @@ EXPERIMENTS: dict[str, Callable[[Budget, str], Experiment]] = {
 """Name of each table and figure, and what makes it from a budget and a world. The privacy table needs no runs."""
 
 
-def build(name: str, budget: str, world: str = "definition1", selection: str = "last") -> Experiment:
-    """Return an experiment by name.
+GRID = tuple((lr, decay) for lr in (1e-3, 1e-4) for decay in (1e-5, 1e-3))
+"""Rates and weight decays of a search. The paper's own grid was not at hand; these span the released settings."""
+
+
+def build(
+    name: str, budget: str, world: str = "definition1", selection: str = "last", *, search: bool = False
+) -> Experiment:
+    """Return an experiment by name; with ``search``, every cell has one run for each setting of `GRID`.
 
     >>> build("table1", "smoke").columns
     ['digits, 0.2', 'digits, 0.4', 'digits, 0.6', 'breast cancer, 0.2', 'breast cancer, 0.4', 'breast cancer, 0.6']
@@ -401,4 +421,11 @@ def build(name: str, budget: str, world: str = "definition1", selection: str = "
     check_choice(name, EXPERIMENTS, "table or figure")
     check_choice(budget, BUDGETS, "budget")
     check_choice(world, WORLDS_OF_THE_PAPER, "world")
-    return EXPERIMENTS[name](BUDGETS[budget], world).with_selection(selection)
+    experiment = EXPERIMENTS[name](BUDGETS[budget], world).with_selection(selection)
+    if not search:
+        return experiment
+    cells = tuple(
+        replace(c, specs=tuple(replace(s, lr=lr, weight_decay=decay) for s in c.specs for lr, decay in GRID))
+        for c in experiment.cells
+    )
+    return replace(experiment, cells=cells)
