@@ -99,7 +99,7 @@ def disclosure_markdown() -> str:
             *lines,
             "",
             "*moves one label by*: how far P(y = +1) of a member moves from the prior. *one label known*, *all others",
-            "known*: the highest certainty about another member's class then; 1 is certainty. A triplet gives away less",
-            "than a similar pair, not nothing.",
+            "known*: the highest certainty about another member's class then; 1 is certainty. A triplet gives away",
+            "less than a similar pair, not nothing.",
         ]
     )
