@@ -42,9 +42,10 @@ DDSM = DatasetRecord(
             files=tuple(DataFile(side, folder=True) for side in reversed(_SIDES)),
             by_hand=(
                 "Get the mammograms from http://www.eng.usf.edu/cvprg/Mammography/Database.html, or as CBIS-DDSM from "
-                "https://www.cancerimagingarchive.net/collection/cbis-ddsm/ , convert them to png or jpg, and put them "
-                "in ddsm/positive and ddsm/negative. A file's name starts with the patient up to the first underscore, "
-                "such as P00001_left_CC.png; images of one patient are never divided between training and test part."
+                "https://www.cancerimagingarchive.net/collection/cbis-ddsm/ , convert them to png or jpg (grey values "
+                "over the whole range of 8 or 16 bits), and put them in ddsm/positive and ddsm/negative. A file's name "
+                "starts with the patient up to the first underscore, such as P00001_left_CC.png; images of one patient are "
+                "never divided between training and test part."
             ),
             part="own selection",
         ),

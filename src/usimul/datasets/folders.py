@@ -77,7 +77,7 @@ def read_images(paths: Sequence[Path], *, side: int = 64, channels: int = 3, cro
             with Image.open(path) as image:
                 pixels = _resized(image, side, _MODES[channels], crop)
         except Exception as error:  # Pillow's parsers let through whatever a damaged file makes of them
-            problems.append(f"{path} ({error})")
+            problems.append(f"{path} ({_reason(error)})")
         else:
             images[row] = pixels.reshape(side, side, channels).transpose(2, 0, 1)
     if problems:
@@ -97,9 +97,18 @@ def _resized(image: Image.Image, side: int, mode: str, crop: bool) -> NDArray[An
         # 16 bits, as mammograms may have; Pillow would cut values off at 255 instead of scaling them.
         image = Image.fromarray((np.asarray(image).astype(np.int64) >> 8).clip(0, 255).astype(np.uint8))
     image = image.convert(mode)
-    box = None
     if crop:
         square = min(image.size)
         left, top = (image.width - square) // 2, (image.height - square) // 2
-        box = (left, top, left + square, top + square)
-    return np.asarray(image.resize((side, side), Image.Resampling.BICUBIC, box=box))
+        # Not the `box` of resize, which lets pixels outside of it into the average.
+        image = image.crop((left, top, left + square, top + square))
+    return np.asarray(image.resize((side, side), Image.Resampling.BICUBIC))
+
+
+def _reason(error: Exception) -> str:
+    from PIL import UnidentifiedImageError
+
+    # Both texts would give the path again.
+    if isinstance(error, UnidentifiedImageError):
+        return "not an image, or of no kind that Pillow knows"
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__

@@ -70,7 +70,8 @@ KMNIST = DatasetRecord(
     summary="cursive Japanese characters of 28x28 pixels, even against odd class index (70,000 points)",
     source="https://github.com/rois-codh/kmnist",
     licence=(
-        "CC BY-SA 4.0; 'KMNIST Dataset' (created by CODH), adapted from 'Kuzushiji Dataset' (created by NIJL, others)"
+        "CC BY-SA 4.0; 'KMNIST Dataset' (created by CODH), adapted from 'Kuzushiji Dataset' "
+        "(created by NIJL and others)"
     ),
     citation="Clanuwat et al. (2018), arXiv:1812.01718; doi:10.20676/00000341",
     class_names=("o", "ki", "su", "tsu", "na", "ha", "ma", "ya", "re", "wo"),
