@@ -44,8 +44,8 @@ DDSM = DatasetRecord(
                 "Get the mammograms from http://www.eng.usf.edu/cvprg/Mammography/Database.html, or as CBIS-DDSM from "
                 "https://www.cancerimagingarchive.net/collection/cbis-ddsm/ , convert them to png or jpg (grey values "
                 "over the whole range of 8 or 16 bits), and put them in ddsm/positive and ddsm/negative. A file's name "
-                "starts with the patient up to the first underscore, such as P00001_left_CC.png; images of one patient are "
-                "never divided between training and test part."
+                "starts with the patient up to the first underscore, such as P00001_left_CC.png; the images of "
+                "one patient are never divided between training and test part."
             ),
             part="own selection",
         ),
