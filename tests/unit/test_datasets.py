@@ -611,7 +611,7 @@ class TestDownload:
             ("half+norange", r"broke off: expected \d+ bytes, received \d+\..*will be continued"),
             ("half+notag", r"broke off: expected \d+ bytes, received \d+\. Gave up after 4 attempts; try later\.$"),
             ("reset", "Cannot fetch .*reset.*Gave up after 4 attempts.*will be continued|broke off"),
-            ("nolength", "delivered a damaged gzip file"),
+            ("nolength", "is not the known file: expected a whole gzip file, found a damaged one"),
             ("other", r"not the known file: expected \d+ unpacked bytes with SHA-256 .*found 13 bytes with SHA-256 "),
             ("html", "not the known file"),
             ("flood", "delivers more than .* bytes, so it is not the file"),

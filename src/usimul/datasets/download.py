@@ -16,7 +16,16 @@ from usimul.validation import InputError, InputTypeError, check_choice
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["DATA_VARIABLE", "DownloadError", "data_roots", "download_files", "find_files", "how_to_get"]
+__all__ = [
+    "DATA_VARIABLE",
+    "DownloadError",
+    "candidate_folders",
+    "data_roots",
+    "download_files",
+    "file_in",
+    "find_files",
+    "how_to_get",
+]
 
 DATA_VARIABLE = "USIMUL_DATA"
 SCHEMES = ("http://", "https://", "file://")
@@ -43,14 +52,16 @@ def data_roots(folder: str | os.PathLike[str] | None = None) -> list[Path]:
     return [*roots, Path(cache).expanduser() / "usimul"]
 
 
-def _file_in(folder: Path, file: DataFile) -> Path | None:
+def file_in(folder: Path, file: DataFile) -> Path | None:
+    """Return the path of a file of a set, packed or not, if it is in ``folder``."""
     if file.folder:
         return folder / file.name if (folder / file.name).is_dir() else None
     candidates = (folder / file.published_name, folder / file.name)
     return next((path for path in candidates if path.is_file()), None)
 
 
-def _candidate_folders(record: DatasetRecord, folder: str | os.PathLike[str] | None) -> Iterator[Path]:
+def candidate_folders(record: DatasetRecord, folder: str | os.PathLike[str] | None) -> Iterator[Path]:
+    """Yield the folders that may hold the files of a set, best first."""
     for root in data_roots(folder):
         yield root / record.name
         if folder is not None:
@@ -77,8 +88,8 @@ def find_files(
     """
     tried = []
     for wanted in _editions(record, edition):
-        for candidate in _candidate_folders(record, folder):
-            found = {file.name: path for file in wanted.files if (path := _file_in(candidate, file)) is not None}
+        for candidate in candidate_folders(record, folder):
+            found = {file.name: path for file in wanted.files if (path := file_in(candidate, file)) is not None}
             if len(found) == len(wanted.files):
                 return wanted, found
             missing = [file.published_name for file in wanted.files if file.name not in found]
@@ -88,16 +99,25 @@ def find_files(
         f"The files of data set {record.name!r} were not found. Folders tried:\n"
         + "\n".join(tried)
         + "\n"
-        + how_to_get(record)
+        + how_to_get(record, edition)
         + f", or set the environment variable {DATA_VARIABLE} to a folder whose sub-folder {record.name!r} has them."
     )
 
 
-def how_to_get(record: DatasetRecord) -> str:
+def how_to_get(record: DatasetRecord, edition: str | None = None) -> str:
     """Say how the files of a set are had: by which call, or from where and in which layout."""
-    if any(edition.can_be_fetched for edition in record.editions):
+    wanted = _editions(record, edition)
+    if any(e.can_be_fetched for e in wanted):
         return f'Fetch them with `usimul datasets get {record.name}` or load_dataset("{record.name}", download=True)'
-    return " ".join(edition.by_hand for edition in record.editions if edition.by_hand).rstrip(".")
+    return " ".join(e.by_hand for e in wanted if e.by_hand).rstrip(".")
+
+
+def _layout(record: DatasetRecord, folder: Path, edition: str | None) -> str:
+    lines = [f"Expected in {folder}:"]
+    for wanted in _editions(record, edition):
+        names = ", ".join(f"{file.published_name}{'/' if file.folder else ''}" for file in wanted.files)
+        lines.append(f"  {names} (edition {wanted.name!r})")
+    return "\n".join(lines)
 
 
 def download_files(
@@ -131,11 +151,14 @@ def download_files(
     """
     wanted = next((e for e in _editions(record, edition) if e.can_be_fetched), None)
     if wanted is None:
-        raise DownloadError(f"Data set {record.name!r} cannot be fetched by this program. {how_to_get(record)}.")
+        raise DownloadError(
+            f"{f'Edition {edition!r} of data' if edition else 'Data'} set {record.name!r} cannot be fetched by this "
+            f"program. {how_to_get(record, edition)}.\n{_layout(record, data_roots(folder)[0] / record.name, edition)}"
+        )
     if base_url is not None and not base_url.startswith(SCHEMES):
         raise InputError(f"`base_url` must start with http://, https://, or file://. Got {base_url!r}.")
     target = data_roots(folder)[0] / record.name
-    if all(_file_in(target, file) for file in wanted.files):
+    if all(file_in(target, file) for file in wanted.files):
         return target
     try:
         target.mkdir(parents=True, exist_ok=True)
@@ -146,7 +169,7 @@ def download_files(
             target / LOCK_NAME, lambda: say(f"Another process fetches into {target}; waiting for it.")
         ) as alone:
             for file in wanted.files:
-                if _file_in(target, file) is None:
+                if file_in(target, file) is None:
                     _fetch(wanted, file, target / file.published_name, base_url, alone)
     except DownloadError:
         raise

@@ -16,7 +16,7 @@ from usimul.datasets.idx import content_sha256
 from usimul.datasets.records import DataFile
 from usimul.validation import FileFormatError, UsimulError
 
-__all__ = ["NO_LENGTH", "DownloadError", "fetch_file", "part_of", "say"]
+__all__ = ["DownloadError", "fetch_file", "part_of", "say", "wrong_content"]
 
 ATTEMPTS = 4
 PAUSE_SECONDS = 1.0  # before the second attempt; doubled before each further one
@@ -233,28 +233,29 @@ def _full_disk(part: _Part) -> DownloadError:
 
 
 def _verify(file: DataFile, part: _Part, continued: bool) -> None:
-    packed = file.packed_sha256 is not None
-    limit = NO_LENGTH if file.n_bytes is None else file.n_bytes + (_PACKING_SLACK if packed else 0)
-    try:
-        digest, n_bytes = content_sha256(part.path, limit=limit, unpack=not packed)
-        wrong = _wrong_content(part.url, file, digest, n_bytes, limit)
-    except FileFormatError:
-        wrong = f"{part.url} delivered a damaged gzip file. Try again, or another base_url=...."
+    wrong = wrong_content(part.path, file)
     if wrong:
         part.discard()
         # Two halves may not have belonged together; then the whole file, from one answer, is right.
-        raise (_PassingError if continued else DownloadError)(wrong)
+        kind = _PassingError if continued else DownloadError
+        raise kind(f"{part.url} is not the known file: {wrong}. Try again, or another base_url=....")
 
 
-def _wrong_content(url: str, file: DataFile, digest: str, n_bytes: int, limit: int) -> str:
-    known = file.packed_sha256 or file.sha256
-    length = file.n_bytes if file.packed_sha256 is None else None
+def wrong_content(path: Path, file: DataFile) -> str:
+    """Say in what way a file differs from the published one, as far as that is known; empty if in none."""
+    as_packed = file.sha256 is None and file.packed_sha256 is not None
+    unpack = file.gz and not as_packed
+    known = file.packed_sha256 if as_packed else file.sha256
+    length = None if as_packed and file.gz else file.n_bytes
+    # One byte more than expected is enough to see that a file is another one.
+    limit = NO_LENGTH if length is None else length
+    try:
+        digest, n_bytes = content_sha256(path, limit=limit, unpack=unpack)
+    except FileFormatError:
+        return "expected a whole gzip file, found a damaged one"
     if known in (None, digest) and length in (None, n_bytes):
-        return ""  # without a sum the reader checks shape and class counts
+        return ""
     size = f"more than {limit}" if n_bytes > limit else str(n_bytes)
     unpacked = "" if length is None else f"{length} {'unpacked ' if file.gz else ''}bytes"
     expected = " with ".join(filter(None, (unpacked, "" if known is None else f"SHA-256 {known}")))
-    return (
-        f"{url} is not the known file: expected {expected}, found {size} bytes with SHA-256 {digest}. "
-        "Try another base_url=...."
-    )
+    return f"expected {expected}, found {size} bytes with SHA-256 {digest}"
