@@ -214,6 +214,19 @@ def test_get_shows_the_terms_before_and_after(toy, tmp_path):
     refused("datasets", "get", "gaussians", "--task", "two", match="has no tasks")
 
 
+def test_get_names_the_whole_set_where_a_part_was_found(toy, tmp_path, monkeypatch):
+    half = dataclasses.replace(toy.editions[0], name="half", base_url="", by_hand="Ask.", part="first half")
+    monkeypatch.setitem(RECORDS, "toy", dataclasses.replace(toy, editions=(*toy.editions[:1], half)))
+    usimul("datasets", "get", "toy")
+    assert "This is a part" not in usimul("datasets", "get", "toy").stdout
+    files = tuple(dataclasses.replace(file, name=f"new-{file.name}") for file in toy.editions[0].files)
+    whole = dataclasses.replace(toy.editions[0], files=files)
+    monkeypatch.setitem(RECORDS, "toy", dataclasses.replace(toy, editions=(whole, half)))
+    text = usimul("datasets", "get", "toy").stdout
+    assert "Toy images first half" in text
+    assert "This is a part of the set. The whole: `usimul datasets get toy --edition official`." in text
+
+
 def test_get_says_how_to_get_by_hand(toy, tmp_path):
     result = refused("datasets", "get", "toy", "--edition", "half", match="'half' of data set 'toy' cannot be fetched")
     assert "Ask the authors." in result.stderr

@@ -90,7 +90,7 @@ def status(names: tuple[str, ...], folder: Path | None, verify: bool) -> None:
             for line in wrong.get(id(copy), []):
                 click.echo(f"    damaged: {line}")
             if verify and not wrong.get(id(copy)):
-                click.echo("    undamaged")
+                click.echo("    undamaged, as far as it is here" if copy.missing else "    undamaged")
     click.echo(f"folders: {', '.join(map(str, data_roots(folder)))}")
     if any(wrong.values()):
         click.echo("Delete the damaged files and get them again.", err=True)
@@ -103,7 +103,8 @@ def _absent(record: DatasetRecord) -> str:
 
 def _show(copy: Copy, loaded: bool) -> None:
     part = f" ({copy.edition.part})" if copy.edition.part else ""
-    size = f"{len(copy.paths)} of {len(copy.edition.files)} files" if copy.missing else f"{len(copy.paths)} files"
+    total = len(copy.edition.files)
+    size = f"{len(copy.paths)} of {total} files" if copy.missing else f"{total} file{'s' if total > 1 else ''}"
     taken = ", taken by default" if loaded else ""
     click.echo(f"  {copy.edition.name}{part} in {copy.folder}: {size}, {_megabytes(copy.n_bytes)}{taken}")
     if copy.missing:
@@ -147,6 +148,7 @@ def get(
     continued by the next call.
     """
     from usimul.datasets import get_record, load_dataset
+    from usimul.datasets.state import presence
 
     record = get_record(name)
     if task is not None:
@@ -155,6 +157,10 @@ def get(
     click.echo(f"{record.title}\nlicence: {record.licence}\ncite: {record.citation}\n")
     data = load_dataset(name, task=task, edition=edition, folder=folder, download=True, base_url=base_url)
     click.echo(data.describe())
+    if edition is None and presence(record, folder) == "part":
+        whole = next((e.name for e in record.editions if e.can_be_fetched and not e.part), None)
+        if whole is not None:
+            click.echo(f"\nThis is a part of the set. The whole: `usimul datasets get {name} --edition {whole}`.")
     if arrays is not None:
         _write_arrays(data, arrays)
 
@@ -212,22 +218,28 @@ def describe(
         picture = class_grid(data, seed)
     click.echo(data.describe())
     if record.note:
-        click.echo(f"note: {record.note}")
+        click.echo(_wrapped(f"note: {record.note}", 2))
     _class_table(record, data)
-    for number, known in enumerate(record.tasks):
-        click.echo(("" if number else "\ntasks:\n") + f"  {known.name}: {known.classes}\n    from: {known.origin}")
-    for number, form in enumerate(record.editions):
-        part = f" ({form.part})" if form.part else ""
-        had = form.by_hand or (
-            "fetched with `usimul datasets get`" if form.can_be_fetched else "comes with this program"
-        )
-        click.echo(("" if number else "\neditions:\n") + f"  {form.name}{part}: {had}")
+    _tasks_and_editions(record)
     if picture is not None and grid is not None:
         from usimul.cli.files import whole_file
 
         with whole_file(grid) as handle:
             picture.save(handle, format="PNG")
         click.echo(f"\npicture: {grid}")
+
+
+def _tasks_and_editions(record: DatasetRecord) -> None:
+    for number, task in enumerate(record.tasks):
+        click.echo("" if number else "\ntasks:\n", nl=False)
+        click.echo(_wrapped(f"  {task.name}: {task.classes}", 4))
+        click.echo(_wrapped(f"    from: {task.origin}", 4))
+    for number, edition in enumerate(record.editions):
+        part = f" ({edition.part})" if edition.part else ""
+        fetched = f"fetched with `usimul datasets get {record.name}`"
+        had = fetched if edition.can_be_fetched else edition.by_hand or "comes with this program"
+        click.echo("" if number else "\neditions:\n", nl=False)
+        click.echo(_wrapped(f"  {edition.name}{part}: {had}", 4))
 
 
 def _class_table(record: DatasetRecord, data: Dataset) -> None:

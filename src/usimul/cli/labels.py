@@ -1,4 +1,4 @@
-"""Where ``usimul sample`` gets labels and posteriors from: a file, or a part of a data set that is known by name."""
+"""What the SOURCE of ``usimul sample`` is, a file of labels or a data set, and where its posterior comes from."""
 
 from __future__ import annotations
 
@@ -40,13 +40,18 @@ def source_options(command: Command) -> Command:
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """Labels, and the part of a data set that they are of, if they are of one."""
+    """A data set and a part of it, or without a data set a file of labels that the command reads itself."""
 
     name: str
-    y: NDArray[Any]
     data: Dataset | None = None
     part: str = ""
     edition: str | None = None
+
+    @property
+    def y(self) -> NDArray[np.int64]:
+        """Labels of the part of the data set."""
+        labels: NDArray[np.int64] = getattr(self.data, f"y_{self.part}")
+        return labels
 
     @property
     def origin(self) -> str:
@@ -123,7 +128,6 @@ def _read_posterior(path: Path) -> NDArray[np.float64]:
 
 def find_source(
     name: str,
-    read: Callable[[Path], NDArray[Any]],
     *,
     positive: tuple[str, ...],
     task: str | None,
@@ -131,24 +135,21 @@ def find_source(
     part: str | None,
     folder: Path | None,
 ) -> Source:
-    """Return the labels that ``name`` stands for: a data set if one is called so, otherwise a file for ``read``."""
+    """Return the data set called ``name``; if there is none, ``name`` must be a file."""
     from usimul.datasets import RECORDS, load_dataset
     from usimul.validation import InputError
 
-    of_sets = {"task": task, "edition": edition, "part": part, "folder": folder}
     if name not in RECORDS:
-        path = Path(name)
-        if not path.is_file():
+        if not Path(name).is_file():
             raise InputError(_neither(name, RECORDS))
-        for option, value in of_sets.items():
+        for option, value in {"task": task, "edition": edition, "part": part, "folder": folder}.items():
             if value is not None:
                 raise InputError(f"--{option} belongs to data sets, but {name!r} is a file of labels; leave it out.")
-        return Source(name, read(path))
+        return Source(name)
     if positive:
         raise InputError("--positive belongs to files of labels; choose the classes of a data set with --task.")
     data = load_dataset(name, task=task, edition=edition, folder=folder)
-    part = part or "train"
-    return Source(name, getattr(data, f"y_{part}"), data, part, edition)
+    return Source(name, data, part or "train", edition)
 
 
 def _neither(name: str, known: Any) -> str:

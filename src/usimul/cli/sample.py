@@ -74,8 +74,8 @@ def command(
     from usimul.validation import InputError
 
     check_new_file(output, (".npz",), overwrite=overwrite)
-    source = find_source(labels, lambda path: read_labels(path, key), positive=positive, **of_sets)
-    y = source.y
+    source = find_source(labels, positive=positive, **of_sets)
+    y = read_labels(Path(labels), key) if source.data is None else source.y
     if positive:
         import numpy as np
 

@@ -13,8 +13,8 @@ from pathlib import Path
 __all__ = ["locked"]
 
 LOOK_SECONDS = 0.2
-# What file systems answer that have no locks, as some network ones do.
-_NO_LOCKS = {errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EINVAL}
+# What file systems answer that have no locks, as some network ones do. Not every system knows every name.
+_NO_LOCKS = {getattr(errno, name, None) for name in ("ENOSYS", "ENOLCK", "EOPNOTSUPP", "ENOTSUP", "EINVAL")} - {None}
 
 
 @contextlib.contextmanager
