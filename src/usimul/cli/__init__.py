@@ -28,7 +28,7 @@ COMMANDS = {
     "sample": ("usimul.cli.sample", "Draw a supervision file from labels: a simulated collection."),
     "reproduce": ("usimul.cli.reproduce", "Run the paper's tables and figures, on demand and resumable."),
     "methods": ("usimul.cli.methods", "List the methods, or explain one."),
-    "datasets": ("usimul.cli.datasets", "List the data sets that are known by name, or get one."),
+    "datasets": ("usimul.cli.datasets", "List the data sets that are known by name; get, check, describe."),
 }
 """Name of each command, the module that holds it as ``command``, and one line of help."""
 
