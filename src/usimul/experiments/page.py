@@ -12,7 +12,7 @@ from markupsafe import Markup
 from usimul.experiments.charts import line_chart
 from usimul.experiments.curves import panels
 from usimul.experiments.findings import findings
-from usimul.experiments.report import page_environment
+from usimul.experiments.pages import page_environment
 from usimul.experiments.store import Row
 from usimul.experiments.tables import Table
 

@@ -2,23 +2,11 @@
 
 from __future__ import annotations
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
 from usimul.experiments.charts import Series, line_chart
 from usimul.experiments.demo import DemoResult
+from usimul.experiments.pages import page_environment
 
-__all__ = ["page_environment", "render_demo"]
-
-
-def page_environment() -> Environment:
-    """Return the template environment of all pages: escaped, and strict about names."""
-    return Environment(
-        loader=PackageLoader("usimul.experiments"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+__all__ = ["render_demo"]
 
 
 def render_demo(result: DemoResult) -> str:

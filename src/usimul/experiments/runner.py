@@ -6,9 +6,9 @@ import importlib
 import multiprocessing
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,14 +64,26 @@ def open_executor(jobs: int, cluster: str | None = None, slurm: dict[str, Any] |
             distributed: Any = importlib.import_module("distributed")
         except ImportError as error:
             raise missing_dependency("distributed", "cluster", "running on a Dask cluster") from error
-        try:
-            client = distributed.Client(cluster, timeout="20s")
-        except (OSError, ValueError) as error:
-            raise InputError(
-                f"no Dask scheduler answers at {cluster!r} ({error}). Start one with `dask scheduler`."
-            ) from error
-        workers = max(1, sum(client.nthreads().values()))
-        return _Pool(lambda: nullcontext(client.get_executor(pure=False)), workers)
+
+        @contextmanager
+        def connect() -> Iterator[Any]:
+            try:
+                client = distributed.Client(cluster, timeout="20s", set_as_default=False)
+            except (OSError, ValueError) as error:
+                raise InputError(
+                    f"no Dask scheduler answers at {cluster!r} ({error}). Start one with `dask scheduler`."
+                ) from error
+            with client:
+                yield client
+
+        @contextmanager
+        def executor_of_cluster() -> Iterator[Executor]:
+            with connect() as client:
+                yield client.get_executor(pure=False)
+
+        with connect() as client:
+            workers = max(1, sum(client.nthreads().values()))
+        return _Pool(executor_of_cluster, workers)
     if slurm is not None:
         try:
             submitit: Any = importlib.import_module("submitit")

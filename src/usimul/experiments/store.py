@@ -168,6 +168,9 @@ class Store:
             self._mine.close()
             self._mine = None
 
+    def __del__(self) -> None:
+        self.close()
+
     @contextlib.contextmanager
     def claim(self, identity: str) -> Iterator[bool]:
         """Whether this process may do a run: nobody else is doing it, and nobody has done it."""
