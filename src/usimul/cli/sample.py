@@ -23,7 +23,13 @@ KINDS = (
 
 @click.command()
 @click.argument("labels", type=click.Path(exists=True, dir_okay=False, readable=True, path_type=Path))
-@click.option("--output", "-o", required=True, type=click.Path(path_type=Path), help="Supervision file to make (.npz).")
+@click.option(
+    "--output",
+    "-o",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="Supervision file to make: .npz, .parquet, .jsonl or .csv.",
+)
 @click.option("--n", "n", required=True, type=int, help="Number of tuples.")
 @click.option("--unlabeled", "n_unlabeled", default=0, show_default=True, help="Number of unlabeled points.")
 @click.option("--kind", type=click.Choice(KINDS), default="triplets", show_default=True, help="Which answers.")
@@ -34,6 +40,8 @@ KINDS = (
 @click.option("--replace/--no-replace", default=True, show_default=True, help="Whether a point may occur again.")
 @click.option("--seed", default=0, show_default=True, help="Same seed, same draw.")
 @click.option("--key", help="Name of the array in a .npz file of labels.")
+@click.option("--column", help="Column of labels in a table. Default: label, or the only one.")
+@click.option("--id-column", help="Column of ids in a table of labels. Default: id, if there is one.")
 @click.option("--overwrite", is_flag=True, help="Replace an existing file.")
 def command(
     labels: Path,
@@ -48,21 +56,24 @@ def command(
     replace: bool,
     seed: int,
     key: str | None,
+    column: str | None,
+    id_column: str | None,
     overwrite: bool,
 ) -> None:
-    """Draw tuples from LABELS (.npy, +1 and -1), as an honest annotator would answer, and write a supervision file.
+    """Draw tuples from LABELS (+1 and -1), as an honest annotator would answer, and write a supervision file.
 
-    The file holds row numbers and no labels, unless --kind labels asks for them.
+    LABELS is .npy, .npz, or a table (.csv, .parquet, .jsonl). The output holds no labels, unless --kind labels asks for
+    them. It names points by row numbers; a table names them by ids if LABELS has ids.
     """
     import inspect
 
     from usimul import sampling
-    from usimul.cli.files import check_new_file, read_labels
-    from usimul.supervision import Supervision
+    from usimul.cli.files import SUPERVISION, check_new_file, read_labels
+    from usimul.supervision import Supervision, write_supervision
     from usimul.validation import InputError
 
-    check_new_file(output, (".npz",), overwrite=overwrite)
-    y = read_labels(labels, key)
+    check_new_file(output, SUPERVISION, overwrite=overwrite)
+    y, ids = read_labels(labels, key=key, column=column, id_column=id_column)
     if positive:
         import numpy as np
 
@@ -80,5 +91,5 @@ def command(
             option = "unlabeled" if name == "n_unlabeled" else name.replace("_", "-")
             raise InputError(f"--{option} does not belong to --kind {kind}; leave it out.")
     sup: Supervision = sampler(y, n, prior=prior, replace=replace, random_state=seed, **given)
-    sup.save(output)
+    write_supervision(sup, output, ids=None if output.suffix == ".npz" else ids)
     click.echo(f"{sup!r} in {output}")
