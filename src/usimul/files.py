@@ -6,6 +6,7 @@ import contextlib
 import csv
 import json
 import os
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,7 @@ __all__ = [
     "check_is_file",
     "columns_missing",
     "id_text",
+    "named_columns",
     "open_csv",
     "parquet_module",
     "read_jsonl",
@@ -163,6 +165,15 @@ def _json_object(line: str) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
+
+
+def named_columns(names: Sequence[str]) -> list[str]:
+    """Return the columns of a Parquet file or Arrow table without the unnamed index that pandas adds.
+
+    >>> named_columns(["age", "__index_level_0__"])
+    ['age']
+    """
+    return [name for name in names if not re.fullmatch(r"__index_level_\d+__", name)]
 
 
 def id_text(cell: object) -> str | None:

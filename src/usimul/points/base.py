@@ -106,7 +106,10 @@ def unknown_ids(text: str, known: dict[str, int], *, first: bool) -> tuple[str, 
 def check_ids(
     ids: Sequence[object], where: Sequence[int], unit: str, problems: Problems, *, repeats: bool = False
 ) -> tuple[str, ...]:
-    """Return ids as text; empty ones become problems, and repeated ones unless they are wanted."""
+    """Return ids as text; empty ones become problems, and repeated ones unless they are wanted.
+
+    What stands in place of a problem names no point, so that others can still be looked up.
+    """
     texts, first = [], dict[str, int]()
     for cell, number in zip(ids, where, strict=True):
         text = id_text(cell)
@@ -115,9 +118,10 @@ def check_ids(
             problems.add("Every point needs an id, a text or a whole number", f"{unit} {number} has {shown}")
         elif text in first and not repeats:
             problems.add("Ids must differ", f"{text!r} is the id of {unit}s {first[text]} and {number}")
+            text = None
         else:
             first[text] = number
-        texts.append(text or "")
+        texts.append(f"\0{number}" if text is None else text)
     return tuple(texts)
 
 

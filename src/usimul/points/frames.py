@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from usimul.files import parquet_module
+from usimul.files import named_columns, parquet_module
 from usimul.points.base import FINITE, IMPUTE, Points, check_finite, check_ids
 from usimul.points.tables import choose_columns, numbers_of
 from usimul.validation import FileFormatError, Problems
@@ -65,17 +65,18 @@ def _from_batches(
     ignore: Sequence[str],
     problems: Problems,
 ) -> Points | None:
-    chosen = choose_columns(schema.names, id_column, ignore, problems)
+    names = named_columns(schema.names)
+    chosen = choose_columns(names, id_column, ignore, problems)
     if chosen is None:
         return None
     if n_rows == 0:
         problems.add("At least one point is expected", "the table has no rows")
         return None
-    types = [_number_type(schema.field(i).type) for i in chosen.features]
-    for name, place, kind in zip(chosen.names, chosen.features, types, strict=True):
+    types = [_number_type(schema.field(name).type) for name in chosen.names]
+    for name, kind in zip(chosen.names, types, strict=True):
         if kind is None:
-            problems.add(NUMERIC, f"column {name!r} holds {schema.field(place).type}", advice=_leave_out(name))
-    id_name = None if chosen.id is None else schema.names[chosen.id]
+            problems.add(NUMERIC, f"column {name!r} holds {schema.field(name).type}", advice=_leave_out(name))
+    id_name = None if chosen.id is None else names[chosen.id]
     usable = [(name, kind) for name, kind in zip(chosen.names, types, strict=True) if kind is not None]
     rows = np.zeros((n_rows, len(usable)), dtype=np.result_type(*(kind for _, kind in usable)) if usable else float)
     ids: list[object] = []
@@ -149,10 +150,11 @@ def _column(values: Any, name: str, problems: Problems) -> NDArray[Any]:
             _note_empty(missing.tolist(), name, problems)
             array = np.where(np.isnan(array), 0.0, array).astype(kind) if missing.size else array
         return array
-    if getattr(kind, "_is_numeric", False) or getattr(kind, "_is_boolean", False):  # Int64, Float32, boolean, Arrow
+    is_number = getattr(kind, "_is_numeric", False) or getattr(kind, "_is_boolean", False)
+    if is_number and str(kind) != "category":  # Int64, Float32, boolean
         _note_empty(np.flatnonzero(values.isna().to_numpy()).tolist(), name, problems)
         return np.asarray(values.to_numpy(dtype=np.float64, na_value=0.0))
-    if kind.kind == "O" or str(kind) in ("str", "string"):
+    if (isinstance(kind, np.dtype) and kind.kind == "O") or str(kind) in ("str", "string"):
         cells = [[_plain(cell)] for cell in values]
         return numbers_of(cells, range(len(cells)), [name], "row", False, problems)[:, 0]
     problems.add(NUMERIC, f"column {name!r} holds {kind}", advice=_leave_out(name))

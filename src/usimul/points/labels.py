@@ -8,7 +8,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from usimul.files import CSV, JSONL, PARQUET, Table, columns_missing, open_csv, parquet_module, read_jsonl
+from usimul.files import (
+    CSV,
+    JSONL,
+    PARQUET,
+    Table,
+    columns_missing,
+    named_columns,
+    open_csv,
+    parquet_module,
+    read_jsonl,
+)
 from usimul.points.arrays import read_array
 from usimul.points.base import ID, check_ids
 from usimul.validation import FileFormatError, InputError, Problems
@@ -59,6 +69,7 @@ def _open(path: Path, suffix: str, problems: Problems) -> Table:
         if isinstance(error, PermissionError):
             raise
         raise FileFormatError(f"{str(path)!r} is not a whole Parquet file ({error}).") from error
+    table = table.select(named_columns(table.column_names))
     cells = [part.to_pylist() for part in table.columns]
     return Table(list(table.column_names), enumerate(zip(*cells, strict=True)), None, "row")
 

@@ -13,7 +13,18 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from usimul.files import CSV, JSONL, PARQUET, Table, check_is_file, open_csv, parquet_module, read_jsonl, whole_file
+from usimul.files import (
+    CSV,
+    JSONL,
+    PARQUET,
+    Table,
+    check_is_file,
+    named_columns,
+    open_csv,
+    parquet_module,
+    read_jsonl,
+    whole_file,
+)
 from usimul.supervision.base import Supervision
 from usimul.supervision.files import FORMAT, FORMAT_VERSION, SCALARS, check_header
 from usimul.validation import FileFormatError, InputError, Problems
@@ -78,6 +89,7 @@ def _open_parquet(path: Path) -> Table:
     parquet = parquet_module(f"Reading {str(path)!r}")
     try:
         table = parquet.read_table(path, page_checksum_verification=True)
+        table = table.select(named_columns(table.column_names))
         cells = [column.to_pylist() for column in table.columns]
         metadata = table.schema.metadata or {}
         # A header under another key than ours lost its key to damage.
