@@ -19,7 +19,7 @@ from usimul.sampling import sample_triplets
 from usimul.supervision import Supervision, load_supervision, read_supervision, write_supervision
 
 N = 240
-TRAIN = ["--method", "joint", "--model", "linear", "--prior", 0.3, "--epochs", 40]
+TRAIN = ["--method", "usimul-exact-abs", "--model", "linear", "--prior", 0.3, "--epochs", 100]
 
 
 def usimul(*args, code=0):
@@ -84,17 +84,17 @@ class TestTheWholeWay:
         usimul("predict", own / "model", own / "points.csv", "-o", tmp_path / "p.csv")
         assert (tmp_path / "p.csv").read_text().splitlines()[0] == "id,label,score"
         share = accuracy(tmp_path / "p.csv", own / "labels.csv")
-        assert share > 0.9  # the best possible classifier reaches 0.98
+        assert share > 0.9  # logistic regression on the labels reaches 0.975
         labels = ["--labels", own / "labels.csv"]
         found = usimul("evaluate", own / "model", own / "points.csv", *labels, "--supervision", own / "triplets.csv")
         assert f"accuracy           {share:.4f}" in found.stdout  # matched by ids, though the rows differ in order
         assert "from 400 tuples" in found.stdout
 
-    @pytest.mark.parametrize("points", ["csv", "parquet", "jsonl"])
-    @pytest.mark.parametrize("supervision", ["csv", "parquet", "jsonl"])
+    @pytest.mark.parametrize(
+        ("points", "supervision"),
+        [("parquet", "csv"), ("jsonl", "csv"), ("csv", "parquet"), ("csv", "jsonl"), ("parquet", "parquet")],
+    )
     def test_all_formats_train_the_same_model(self, own, tmp_path, points, supervision):
-        if (points, supervision) == ("csv", "csv"):
-            pytest.skip("this is the model to compare with")
         given = [own / f"points.{points}", own / f"triplets.{supervision}"]
         usimul("train", *given, *TRAIN, "-o", tmp_path / "m")
         for model, path in ((own / "model", tmp_path / "a.csv"), (tmp_path / "m", tmp_path / "b.csv")):

@@ -85,7 +85,7 @@ def _look_at_points(path: Path, reading: dict[str, Any]) -> tuple[Points | None,
         names = pool.feature_names
         shown = "" if names is None else f": {', '.join(names[:8])}{', ...' if len(names) > 8 else ''}"
         click.echo(f"points               {len(pool):,}")
-        click.echo(f"features             {pool.rows.shape[1]:,}{shown}")
+        click.echo(f"features             {pool.n_features:,}{shown}")
         if pool.image_shape is not None:
             click.echo("image shape          {} x {} x {}, channels first".format(*pool.image_shape))
         click.echo(f"numbers              {pool.rows.dtype}")

@@ -93,7 +93,7 @@ def check_features(estimator: WeakClassifier, pool: Points) -> None:
     """Raise unless the points have the features that the classifier was trained on."""
     from usimul.validation import InputError
 
-    wanted, found = estimator.n_features_in_, pool.rows.shape[1]
+    wanted, found = estimator.n_features_in_, pool.n_features
     if wanted != found:
         raise InputError(f"the points have {found} features each, but the classifier was trained on {wanted}.")
 

@@ -59,7 +59,7 @@ class Points:
         return len(self.rows)
 
     def __repr__(self) -> str:
-        parts = [f"{len(self)} points", f"{self.rows.shape[1]} features"]
+        parts = [f"{len(self)} points", f"{self.n_features} features"]
         if self.image_shape is not None:
             parts.append("images of {} x {} x {}".format(*self.image_shape))
         if self.ids is not None:
@@ -67,9 +67,14 @@ class Points:
         return f"Points({', '.join(parts)})"
 
     @property
+    def n_features(self) -> int:
+        """Length of a point as a row."""
+        return int(self.rows.shape[1])
+
+    @property
     def chunk(self) -> int:
         """How many rows to look at together."""
-        return max(1, CHUNK_VALUES // int(self.rows.shape[1]))
+        return max(1, CHUNK_VALUES // self.n_features)
 
     def chunks(self) -> Iterator[tuple[int, NDArray[np.float32]]]:
         """Yield the number of the first row and some rows as float32, one after the other."""
