@@ -127,6 +127,26 @@ class TestTheWholeWay:
         assert found.dtype.names == ("id", "label", "score")
         assert found["id"].tolist() == pd.read_csv(tmp_path / "p.csv")["id"].tolist()
 
+    def test_features_go_by_name(self, own, tmp_path):
+        frame = pd.read_csv(own / "points.csv")
+        frame[["f1", "id", "f0"]].to_csv(tmp_path / "turned.csv", index=False)
+        frame.assign(f2=1.0, note="x").to_csv(tmp_path / "more.csv", index=False)
+        frame.rename(columns={"f1": "g1"}).to_csv(tmp_path / "other.csv", index=False)
+        usimul("predict", own / "model", own / "points.csv", "-o", tmp_path / "a.csv")
+        usimul("predict", own / "model", tmp_path / "turned.csv", "-o", tmp_path / "b.csv")
+        given = ["predict", own / "model", tmp_path / "more.csv", "--ignore", "note"]
+        assert "Column 'f2' is new. Leave it out: --ignore" in usimul(*given, "-o", tmp_path / "c.csv", code=2).stderr
+        usimul(*given, "--ignore", "f2", "-o", tmp_path / "c.csv")
+        assert (tmp_path / "a.csv").read_text() == (tmp_path / "b.csv").read_text() == (tmp_path / "c.csv").read_text()
+        found = usimul("predict", own / "model", tmp_path / "other.csv", "-o", tmp_path / "d.csv", code=2)
+        assert "has 2 problems" in found.stderr
+        assert "Column 'f1' is missing" in found.stderr
+        labels = ["--labels", own / "labels.csv"]
+        shown = [
+            usimul("evaluate", own / "model", p, *labels).stdout for p in (own / "points.csv", tmp_path / "turned.csv")
+        ]
+        assert shown[0] == shown[1]
+
     def test_what_a_table_does_not_say_is_said_by_options(self, own, tmp_path):
         given = [own / "points.csv", own / "triplets.csv", *TRAIN, "--epochs", 1, "--world", "definition1"]
         found = usimul("train", *given, "--asked", 4000, "-o", tmp_path / "m", code=2)

@@ -51,7 +51,7 @@ def command(
     truth = None if labels is None else read_labels(labels, column=column)
     estimator = read_classifier(model, device)
     pool = read_points(points, **reading)
-    check_features(estimator, pool)
+    pool = check_features(estimator, pool)
     tuples = None if supervision is None else read_supervision(supervision, pool, about)
     positive = None if truth is None else _positive(_by_ids(*truth, pool), estimator, len(pool.rows))
     scores = np.concatenate([part for _, _, part in predictions(estimator, pool)])

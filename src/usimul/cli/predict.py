@@ -41,7 +41,7 @@ def command(
     check_new_file(output, (".csv", ".npy"), overwrite=overwrite)
     estimator = read_classifier(model, device)
     pool = read_points(points, **reading)
-    check_features(estimator, pool)
+    pool = check_features(estimator, pool)
     columns = ["row" if pool.ids is None else "id", "label", "score"] + ["probability"] * proba
     n_positive = 0
     if output.suffix == ".csv":
@@ -89,13 +89,33 @@ def read_classifier(path: Path, device: str) -> WeakClassifier:
     return load_classifier(path, device=device)
 
 
-def check_features(estimator: WeakClassifier, pool: Points) -> None:
-    """Raise unless the points have the features that the classifier was trained on."""
-    from usimul.validation import InputError
+def check_features(estimator: WeakClassifier, pool: Points) -> Points:
+    """Return the points with the features that the classifier was trained on, by name if both have names."""
+    from dataclasses import replace
+
+    from usimul.validation import InputError, Problems
 
     wanted, found = estimator.n_features_in_, pool.n_features
-    if wanted != found:
-        raise InputError(f"the points have {found} features each, but the classifier was trained on {wanted}.")
+    names = getattr(estimator, "feature_names_in_", None)
+    if names is None or pool.feature_names is None:
+        if wanted != found:
+            raise InputError(f"the points have {found} features each, but the classifier was trained on {wanted}.")
+        return pool
+    problems, place = Problems(pool.source), {name: i for i, name in enumerate(pool.feature_names)}
+    for name in names:
+        if name not in place:
+            problems.add("Every feature that the classifier was trained on is needed", f"column {name!r} is missing")
+    for name in [name for name in place if name not in set(names)]:
+        problems.add(
+            "No feature is expected that the classifier was not trained on",
+            f"column {name!r} is new",
+            advice="Leave it out: --ignore.",
+        )
+    problems.refuse()
+    # The rows are in the right order now, and scikit-learn would ask for their names.
+    del estimator.feature_names_in_
+    order = [place[name] for name in names]
+    return pool if order == sorted(order) else replace(pool, rows=pool.rows[:, order], feature_names=tuple(names))
 
 
 def predictions(estimator: WeakClassifier, pool: Points) -> Iterator[tuple[int, NDArray[Any], NDArray[np.float64]]]:

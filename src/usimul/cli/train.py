@@ -130,13 +130,11 @@ def _finish(
     overwrite: bool,
     discard: bool,
 ) -> None:
-    from usimul.export import save
-
     if interrupted and (discard or not hasattr(estimator, "module_")):
         why = "as asked" if hasattr(estimator, "module_") else "nothing was trained yet"
         click.echo(f"Training was interrupted; nothing was saved ({why}).", err=True)
         click.get_current_context().exit(130)
-    save(estimator, output, overwrite=overwrite)
+    _save_with_names(estimator, pool, output, overwrite)
     if interrupted:
         click.echo(
             f"Training was interrupted after epoch {len(estimator.history_['risk'])}; the model at that moment was "
@@ -145,6 +143,19 @@ def _finish(
         )
         click.get_current_context().exit(130)
     _report(estimator, pool, tuples, output)
+
+
+def _save_with_names(estimator: WeakClassifier, pool: Points, output: Path, overwrite: bool) -> None:
+    """Save the names of the features too; afterwards scikit-learn would miss them in the plain rows of a report."""
+    import numpy as np
+
+    from usimul.export import save
+
+    if pool.feature_names is not None:
+        estimator.feature_names_in_ = np.array(pool.feature_names, dtype=object)
+    save(estimator, output, overwrite=overwrite)
+    if pool.feature_names is not None:
+        del estimator.feature_names_in_
 
 
 def _report(estimator: WeakClassifier, pool: Points, tuples: Supervision, output: Path) -> None:

@@ -47,7 +47,7 @@ class _Header:
 def read_folder(path: Path, resize: tuple[int, int] | None, mode: str | None, problems: Problems) -> Points | None:
     """Read all images of a folder and its sub-folders; ids are paths relative to it. Other and hidden files stay."""
     names = []
-    for folder, inner, files in os.walk(path):
+    for folder, inner, files in os.walk(path, onerror=_refuse):
         inner[:] = [name for name in inner if not name.startswith(".")]
         names += [(Path(folder) / name).relative_to(path).as_posix() for name in files if _is_image(name)]
 
@@ -64,9 +64,14 @@ def read_zip(path: Path, resize: tuple[int, int] | None, mode: str | None, probl
             openers = {info.filename: functools.partial(_unpack, archive, info) for info in _safe(members, problems)}
             if not openers and problems:
                 return None
-            return _read(dict(sorted(openers.items())), str(path), resize, mode, problems)
+            return _read(dict(sorted(openers.items())), str(path), resize, mode, problems, most=MAX_UNPACKED)
     except (zipfile.BadZipFile, zipfile.LargeZipFile, EOFError) as error:
         raise FileFormatError(f"{str(path)!r} is not a whole zip archive ({error}).") from error
+
+
+def _refuse(error: OSError) -> None:
+    """Raise where walking would pass over a folder that cannot be read."""
+    raise error
 
 
 def _is_image(name: str) -> bool:
@@ -107,14 +112,20 @@ def _safe(members: list[zipfile.ZipInfo], problems: Problems) -> list[zipfile.Zi
 
 
 def _read(
-    openers: dict[str, Opener], source: str, resize: tuple[int, int] | None, mode: str | None, problems: Problems
+    openers: dict[str, Opener],
+    source: str,
+    resize: tuple[int, int] | None,
+    mode: str | None,
+    problems: Problems,
+    *,
+    most: int | None = None,
 ) -> Points | None:
     if not openers:
         problems.add("At least one image is expected", f"no name ends in {', '.join(SUFFIXES)}")
         return None
     ids = check_ids(list(openers), range(len(openers)), "image", problems)
     pictures = [(name, functools.partial(_open, opener)) for name, opener in openers.items()]
-    return points_of_images(pictures, source, resize, mode, problems, ids=ids)
+    return points_of_images(pictures, source, resize, mode, problems, ids=ids, most=most)
 
 
 def _unpack(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> io.BytesIO:
@@ -135,8 +146,12 @@ def points_of_images(
     problems: Problems,
     *,
     ids: tuple[str, ...] | None = None,
+    most: int | None = None,
 ) -> Points | None:
-    """Decode pictures into rows of bytes; one that is damaged becomes a problem, and the rest is still looked at."""
+    """Decode pictures into rows of bytes; one that is damaged becomes a problem, and the rest is still looked at.
+
+    More than ``most`` bytes of pixels are refused: small files may hold large pictures.
+    """
     pictures = list(pictures)
     headers = dict[str, _Header]()
     for name, opener in pictures:
@@ -157,6 +172,14 @@ def points_of_images(
     size = resize or sizes.most_common(1)[0][0]
     grey = mode == "grey" if mode else all(header.grey for header in headers.values())
     channels = 1 if grey else 3
+    n_bytes = len(pictures) * channels * size[0] * size[1]
+    if most is not None and n_bytes > most:
+        problems.add(
+            f"The pixels of an archive may have at most {most:,} bytes together",
+            f"these have {n_bytes:,}",
+            advice="Bring them to a smaller size, --resize, or unpack them yourself, and name the folder.",
+        )
+        return None
     rows = np.zeros((len(pictures), channels * size[0] * size[1]), dtype=np.uint8)
     for row, (name, opener) in enumerate(pictures):
         decode = functools.partial(_pixels, name, grey, resize, problems)
@@ -218,8 +241,6 @@ def _attempt(name: str, opener: Opener, action: Callable[[Any], Found | None], p
         problems.add(f"Images may have at most {Image.MAX_IMAGE_PIXELS:,} pixels", f"{name!r} has more")
     except UnidentifiedImageError:
         problems.add(_WHOLE, f"{name!r} is no image of a known format ({', '.join(FORMATS)})")
-    except PermissionError:
-        raise
     except Exception as error:  # Pillow's decoders raise ten kinds of errors on damaged bytes
         problems.add(_WHOLE, f"{name!r}: {error}")
     return None
