@@ -14,6 +14,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from usimul.mapped import Rows, is_mapped
 from usimul.validation import FileFormatError, InputError
 
 if TYPE_CHECKING:
@@ -27,21 +28,29 @@ CHUNK_VALUES = 1 << 22  # numbers looked at together; about 16 MB
 
 @dataclass(frozen=True)
 class Points:
-    """Points as rows, possibly still on disk, and the image shape that one row had in the file."""
+    """Points, possibly still on disk, what messages call them, and the image shape that one had in the file.
+
+    What follows the first axis of ``rows`` is one point; images in a file keep their shape, because bringing their
+    channels to the front would copy the file.
+    """
 
     rows: NDArray[Any]
     image_shape: tuple[int, int, int] | None = None
+    where: str | None = None
+
+    @property
+    def n_features(self) -> int:
+        """Length of a point as a row."""
+        return math.prod(self.rows.shape[1:])
 
     @property
     def chunk(self) -> int:
         """How many rows to look at together."""
-        return max(1, CHUNK_VALUES // int(self.rows.shape[1]))
+        return max(1, CHUNK_VALUES // self.n_features)
 
     def chunks(self) -> Iterator[tuple[int, NDArray[np.float32]]]:
-        """Yield the number of the first row and some rows as float32, one after the other."""
-        for start in range(0, len(self.rows), self.chunk):
-            with np.errstate(over="ignore"):  # too large for float32: becomes infinite, and is then refused
-                yield start, np.ascontiguousarray(self.rows[start : start + self.chunk], dtype=np.float32)
+        """Yield the number of the first row and some rows as float32, one after the other; all must be finite."""
+        return Rows(self.rows, self.where).chunks(self.chunk)
 
 
 def read_array(path: Path, key: str | None = None) -> NDArray[Any]:
@@ -116,17 +125,13 @@ def _has_header(path: Path) -> bool:
         return True
 
 
-def read_points(path: Path, key: str | None = None) -> Points:
+def read_points(path: Path, key: str | None = None, *, fitting: bool = False) -> Points:
     """Read points, check that all are finite numbers, and flatten images.
 
     Images ``(n, height, width)``, ``(n, channels, height, width)`` or ``(n, height, width, channels)`` become rows with
-    channels first.
+    channels first. With ``fitting`` a file is not read yet: `WeakClassifier.fit` looks at every number of it.
     """
     array = read_array(path, key)
-    if array.dtype.kind not in "fiub":
-        raise InputError(f"{str(path)!r} must hold real numbers. Got dtype {array.dtype}.")
-    if array.ndim < 2 or array.size == 0:
-        raise InputError(f"{str(path)!r} must hold points as rows, shape (n, features). Got shape {array.shape}.")
     shape = None
     if array.ndim == 3:
         shape = (1, array.shape[1], array.shape[2])
@@ -135,15 +140,11 @@ def read_points(path: Path, key: str | None = None) -> Points:
         if array.shape[1] not in channels and array.shape[3] in channels:
             array = np.moveaxis(array, 3, 1)
         shape = (array.shape[1], array.shape[2], array.shape[3])
-    points = Points(array.reshape(len(array), math.prod(array.shape[1:])), shape)
-    for start, part in points.chunks():
-        finite = np.isfinite(part)
-        if not finite.all():
-            row, column = (int(i) for i in np.argwhere(~finite)[0])
-            raise InputError(
-                f"{str(path)!r} must hold finite numbers that fit into float32. Row {start + row}, column {column} is "
-                f"{points.rows[start + row, column]}. Drop or impute such rows."
-            )
+    where = repr(str(path))
+    rows = Rows(array, where)
+    points = Points(array if is_mapped(array) else array.reshape(rows.shape), shape, where)
+    if not (fitting and is_mapped(array)):
+        rows.moments()  # names every row that is not finite
     return points
 
 

@@ -57,16 +57,18 @@ def command(
         kinds = [np.dtype(np.int64), estimator.classes_.dtype, np.dtype(np.float64), np.dtype(np.float64)]
         if kinds[1].hasobject:
             kinds[1] = np.array(estimator.classes_.tolist()).dtype
-        found = np.empty(len(pool.rows), dtype=list(zip(columns, kinds, strict=False)))
-        found["row"] = np.arange(len(found))
-        for start, labels, scores in predictions(estimator, pool):
-            part = found[start : start + len(labels)]
-            part["label"], part["score"] = labels, scores
-            if proba:
-                part["probability"] = _probability(scores)
-            n_positive += int((scores >= 0).sum())
+        dtype = np.dtype(list(zip(columns, kinds, strict=False)))
         with whole_file(output) as handle:
-            np.save(handle, found, allow_pickle=False)
+            # Header first, then row by row as they come: the table of a long file is itself large.
+            header = np.lib.format.header_data_from_array_1_0(np.empty(0, dtype))
+            np.lib.format.write_array_header_1_0(handle, {**header, "shape": (len(pool.rows),)})
+            for start, labels, scores in predictions(estimator, pool):
+                part = np.empty(len(labels), dtype)
+                part["row"], part["label"], part["score"] = np.arange(start, start + len(labels)), labels, scores
+                if proba:
+                    part["probability"] = _probability(scores)
+                n_positive += int((scores >= 0).sum())
+                handle.write(part.tobytes())
     if proba:
         _say_what_probability_means(estimator)
     share = n_positive / len(pool.rows)
@@ -87,7 +89,7 @@ def check_features(estimator: WeakClassifier, pool: Points) -> None:
     """Raise unless the points have the features that the classifier was trained on."""
     from usimul.validation import InputError
 
-    wanted, found = estimator.n_features_in_, pool.rows.shape[1]
+    wanted, found = estimator.n_features_in_, pool.n_features
     if wanted != found:
         raise InputError(f"the points have {found} features each, but the classifier was trained on {wanted}.")
 

@@ -86,7 +86,7 @@ def command(
     from usimul.cli.files import read_points, read_supervision
 
     tuples = read_supervision(supervision)
-    pool = read_points(points, key)
+    pool = read_points(points, key, fitting=True)
 
     from usimul.estimators import WeakClassifier
     from usimul.export import check_device, check_new_folder
