@@ -16,7 +16,7 @@ from usimul.validation import IntArray
 
 __all__ = ["IndexBatches", "MappedPool", "Pool", "TensorPool", "as_pool", "n_steps_per_epoch", "pool_tensor"]
 
-CHUNK_VALUES = 1 << 23  # numbers of a file handed out together; 32 MB as float32
+CHUNK_VALUES = 1 << 22  # numbers of a file handed out together; 32 MB as float32
 
 
 class Pool(ABC):

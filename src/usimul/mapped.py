@@ -34,7 +34,7 @@ from usimul.validation import InputError, IntArray, refuse_not_finite
 __all__ = ["Moments", "Rows", "is_mapped"]
 
 RESIDENT = 1 << 27  # bytes of a file that may be touched before its pages are given back
-WINDOW = 1 << 16  # bytes that Linux maps around a touched place when they are cached (fault_around_bytes)
+WINDOW = 1 << 21  # bytes that a system may map around one touched place; Linux 6.18 maps a whole large folio
 BLOCK_VALUES = 1 << 18  # numbers looked at together; 2 MB as float64, which a processor's cache holds
 SHOWN = 5  # rows named in an error
 

@@ -288,12 +288,16 @@ def _run_epoch(
 
 def scores(model: nn.Module, pool: Pool | Tensor, *, chunk: int = 8192) -> FloatArray:
     """Scores of all points of a pool, in chunks, in evaluation mode and without gradients."""
+    pool = as_pool(pool)
     was_training = model.training
     model.eval()
+    found, start = np.empty(len(pool)), 0  # made first: small results between large chunks would split the heap
     with torch.inference_mode():
-        parts = [model(part).double().cpu() for part in as_pool(pool).chunks(chunk)]
+        for part in pool.chunks(chunk):
+            found[start : start + len(part)] = model(part).double().cpu().numpy()
+            start += len(part)
     model.train(was_training)
-    return torch.cat(parts).numpy() if parts else np.empty(0)
+    return found
 
 
 def score_sources(model: nn.Module, pool: Pool | Tensor, sources: Mapping[str, IntArray]) -> dict[str, FloatArray]:
