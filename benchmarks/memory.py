@@ -98,6 +98,10 @@ def warm_up(folder: Path, sizes: Sizes) -> None:
     clf.decision_function(np.load(folder / "warm.npy"))
 
 
+def command(*given: object) -> None:
+    usimul_command([str(word) for word in given], standalone_mode=False)
+
+
 def measure(task: str, folder: Path, name: str, sizes: Sizes) -> dict[str, float]:
     points, supervision = folder / f"{name}.npy", folder / f"{name}.npz"
     warnings.simplefilter("ignore")
@@ -108,10 +112,22 @@ def measure(task: str, folder: Path, name: str, sizes: Sizes) -> dict[str, float
         "fit": lambda: classifier(sizes).fit(np.load(points, mmap_mode="r"), sup),
         "fit in memory": lambda: classifier(sizes).fit(np.load(points), sup),
         "model": lambda: save(classifier(sizes).fit(np.load(points, mmap_mode="r"), sup), folder / "model"),
-        "usimul predict": lambda: usimul_command(
-            ["predict", str(folder / "model"), str(points), "--output", str(folder / f"{name}.csv")],
-            standalone_mode=False,
+        "usimul train": lambda: command(
+            "train",
+            points,
+            supervision,
+            "--prior",
+            PRIOR,
+            "--epochs",
+            sizes.epochs,
+            "--output",
+            folder / "trained",
+            "--scaling",
+            "none",
+            "--overwrite",
         ),
+        "usimul evaluate": lambda: command("evaluate", folder / "model", points, "--supervision", supervision),
+        "usimul predict": lambda: command("predict", folder / "model", points, "--output", folder / f"{name}.csv"),
         "decision_function": lambda: load_classifier(folder / "model").decision_function(
             np.load(points, mmap_mode="r")
         ),
@@ -146,7 +162,7 @@ def report(folder: Path, gigabytes: list[float], sizes: Sizes) -> list[str]:
         f"{time.strftime('%Y-%m-%d')}.",
         f"{os.cpu_count()} cores ({platform.machine()}), {platform.system()} {platform.release().split('-')[0]}, "
         f"Python {platform.python_version()}, torch {torch.__version__}, "
-        f"threads of torch: {torch.get_num_threads()}.",
+        f"threads of torch: {torch.get_num_threads()}; load {os.getloadavg()[0]:.1f} at the start.",
         f"Sparse files of {sizes.n_features} float32 features; `joint`, mlp, {sizes.n_triplets:,} triplets and "
         f"{sizes.n_unlabeled:,} unlabeled points",
         f"over the whole file, {sizes.epochs} epochs of {-(-(sizes.n_triplets + sizes.n_unlabeled) // 256)} steps.",

@@ -172,10 +172,11 @@ def refuse_not_finite(
     usimul.validation.InputError: `X` must hold finite numbers that fit into float32. Row 3, column 0 is nan; \
 2 of 100 rows looked at are such: 3, 8. Drop or impute such rows.
     """
-    listed = ", ".join(str(int(i)) for i in rows[:shown]) + (", ..." if len(rows) > shown else "")
+    listed = ", ".join(str(int(i)) for i in rows[:shown])
+    more = f" and {len(rows) - shown:,} more" if len(rows) > shown else ""
     raise InputError(
         f"{where} must hold finite numbers that fit into float32. Row {int(rows[0])}, column {column} is {number}; "
-        f"{len(rows):,} of {n_seen:,} rows looked at are such: {listed}. Drop or impute such rows."
+        f"{len(rows):,} of {n_seen:,} rows looked at are such: {listed}{more}. Drop or impute such rows."
     )
 
 
