@@ -111,7 +111,9 @@ def measure(task: str, folder: Path, name: str, sizes: Sizes) -> dict[str, float
     tasks: dict[str, Callable[[], object]] = {
         "fit": lambda: classifier(sizes).fit(np.load(points, mmap_mode="r"), sup),
         "fit in memory": lambda: classifier(sizes).fit(np.load(points), sup),
-        "model": lambda: save(classifier(sizes).fit(np.load(points, mmap_mode="r"), sup), folder / "model"),
+        "model": lambda: save(
+            classifier(sizes).fit(np.load(points, mmap_mode="r"), sup), folder / "model", overwrite=True
+        ),
         "usimul train": lambda: command(
             "train",
             points,

@@ -10,8 +10,8 @@ from usimul.sampling import sample_triplets
 from usimul.validation import InputError
 
 PRIOR = 0.3
-SETTINGS = {"prior": PRIOR, "epochs": 8, "batch_size": 64, "model": "linear", "random_state": 0}
-MLP = {**SETTINGS, "epochs": 3, "model": "mlp"}
+SETTINGS = {"prior": PRIOR, "epochs": 8, "batch_size": 64, "model": "linear", "lr": 0.05, "random_state": 0}
+MLP = {**SETTINGS, "epochs": 3, "model": "mlp", "lr": 1e-3}
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +79,7 @@ def test_scaling(data, sup, save, scaling):
 @pytest.mark.parametrize("changes", [{"method": "auto"}, {"selection": "label-free"}, {"model": "auto"}])
 def test_what_is_chosen_without_labels(data, sup, save, changes):
     memory, mapped = (
-        WeakClassifier(**{"method": "joint", **SETTINGS, "epochs": 2, **changes}).fit(X, sup)
+        WeakClassifier(**{"method": "joint", **SETTINGS, "epochs": 2, "lr": 1e-3, **changes}).fit(X, sup)
         for X in (data.X_train, save(data.X_train))
     )
     assert (mapped.method_, mapped.model_, mapped.n_epochs_) == (memory.method_, memory.model_, memory.n_epochs_)
