@@ -35,6 +35,7 @@ __all__ = [
     "check_seed",
     "missing_dependency",
     "nearest",
+    "refuse_not_finite",
 ]
 
 IntArray = NDArray[np.int64]
@@ -222,6 +223,25 @@ def _refuse_rows(name: str, message: str, bad: NDArray[Any], shown: int = 5) -> 
     listed = ", ".join(str(int(i)) for i in bad[:shown])
     more = f" and {bad.size - shown} more" if bad.size > shown else ""
     raise InputError(f"`{name}` {message}: position {listed}{more}.")
+
+
+def refuse_not_finite(
+    where: str, rows: NDArray[Any], column: int, number: object, *, n_seen: int, shown: int = 5
+) -> NoReturn:
+    """Raise for points that are not finite; ``rows`` are their numbers, and ``column`` is where the first holds one.
+
+    >>> refuse_not_finite("`X`", np.array([3, 8]), 0, float("nan"), n_seen=100)
+    Traceback (most recent call last):
+    ...
+    usimul.validation.InputError: `X` must hold finite numbers that fit into float32. Row 3, column 0 is nan; \
+2 of 100 rows looked at are such: 3, 8. Drop or impute such rows.
+    """
+    listed = ", ".join(str(int(i)) for i in rows[:shown])
+    more = f" and {len(rows) - shown:,} more" if len(rows) > shown else ""
+    raise InputError(
+        f"{where} must hold finite numbers that fit into float32. Row {int(rows[0])}, column {column} is {number}; "
+        f"{len(rows):,} of {n_seen:,} rows looked at are such: {listed}{more}. Drop or impute such rows."
+    )
 
 
 def check_rows(

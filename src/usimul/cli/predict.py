@@ -59,20 +59,25 @@ def command(
     else:
         import numpy as np
 
-        names = np.arange(len(pool)) if pool.ids is None else np.array(pool.ids)
-        kinds = [names.dtype, estimator.classes_.dtype, np.dtype(np.float64), np.dtype(np.float64)]
+        ids = None if pool.ids is None else np.array(pool.ids)
+        first = np.dtype(np.int64) if ids is None else ids.dtype
+        kinds = [first, estimator.classes_.dtype, np.dtype(np.float64), np.dtype(np.float64)]
         if kinds[1].hasobject:
             kinds[1] = np.array(estimator.classes_.tolist()).dtype
-        found = np.empty(len(pool.rows), dtype=list(zip(columns, kinds, strict=False)))
-        found[columns[0]] = names
-        for start, labels, scores in predictions(estimator, pool):
-            part = found[start : start + len(labels)]
-            part["label"], part["score"] = labels, scores
-            if proba:
-                part["probability"] = _probability(scores)
-            n_positive += int((scores >= 0).sum())
+        dtype = np.dtype(list(zip(columns, kinds, strict=False)))
         with whole_file(output) as handle:
-            np.save(handle, found, allow_pickle=False)
+            # Header first, then row by row as they come: the table of a long file is itself large.
+            header = np.lib.format.header_data_from_array_1_0(np.empty(0, dtype))
+            np.lib.format.write_array_header_1_0(handle, {**header, "shape": (len(pool.rows),)})
+            for start, labels, scores in predictions(estimator, pool):
+                part = np.empty(len(labels), dtype)
+                stop = start + len(labels)
+                part[columns[0]] = np.arange(start, stop) if ids is None else ids[start:stop]
+                part["label"], part["score"] = labels, scores
+                if proba:
+                    part["probability"] = _probability(scores)
+                n_positive += int((scores >= 0).sum())
+                handle.write(part.tobytes())
     if proba:
         _say_what_probability_means(estimator)
     share = n_positive / len(pool.rows)

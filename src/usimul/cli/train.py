@@ -91,7 +91,7 @@ def command(
     shape = _parse_shape(image_shape)
     from usimul.cli.files import read_points, read_supervision
 
-    pool = read_points(points, **reading)
+    pool = read_points(points, **reading, fitting=True)
     tuples = read_supervision(supervision, pool, about)
 
     from usimul.estimators import WeakClassifier

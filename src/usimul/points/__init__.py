@@ -34,6 +34,7 @@ def read_points(
     ignore: Sequence[str] = (),
     resize: tuple[int, int] | None = None,
     mode: str | None = None,
+    fitting: bool = False,
 ) -> Points:
     """Read points, one a row, and check all of them.
 
@@ -53,6 +54,8 @@ def read_points(
         Height and width to bring images to; without it all must have one size.
     mode
         ``grey`` or ``rgb``. By default grey if all images are grey, else RGB.
+    fitting
+        Leave the numbers of a mapped file unread: `usimul.WeakClassifier.fit` looks at all of them.
 
     Raises
     ------
@@ -68,7 +71,16 @@ def read_points(
     ((2, 2), None)
     """
     problems = Problems(_name(source))
-    points = scan_points(source, problems, key=key, id_column=id_column, ignore=ignore, resize=resize, mode=mode)
+    points = scan_points(
+        source,
+        problems,
+        key=key,
+        id_column=id_column,
+        ignore=ignore,
+        resize=resize,
+        mode=mode,
+        fitting=fitting,
+    )
     problems.refuse()
     assert points is not None
     return points
@@ -83,13 +95,14 @@ def scan_points(
     ignore: Sequence[str] = (),
     resize: tuple[int, int] | None = None,
     mode: str | None = None,
+    fitting: bool = False,
 ) -> Points | None:
     """Read points and note problems instead of raising; what was found may be incomplete then, or None."""
     if mode is not None:
         check_choice(mode, MODES, "mode")
     size = check_resize(resize)
     if isinstance(source, (str, os.PathLike)):
-        return _read_file(Path(source), problems, key, id_column, ignore, size, mode)
+        return _read_file(Path(source), problems, key, id_column, ignore, size, mode, fitting)
     if isinstance(source, Points):
         return source
     name = _name(source)
@@ -111,10 +124,10 @@ def scan_points(
             f"Got {type(source).__name__}."
             + (" Choose one of its splits, such as data['train']." if type(source).__name__ == "DatasetDict" else "")
         )
-    array = np.asarray(source)
+    array = source if isinstance(source, np.memmap) else np.asarray(source)
     if array.dtype.names:
         raise InputTypeError("points must be a plain array (n, features). Got one with named fields; use a DataFrame.")
-    return points_of_array(array, name, problems)
+    return points_of_array(array, name, problems, fitting=fitting)
 
 
 def _read_file(
@@ -125,6 +138,7 @@ def _read_file(
     ignore: Sequence[str],
     size: tuple[int, int] | None,
     mode: str | None,
+    fitting: bool,
 ) -> Points | None:
     if not path.exists():
         raise InputError(f"there is no file or folder {str(path)!r}. Points are {KINDS_OF_FILES}.")
@@ -135,7 +149,7 @@ def _read_file(
         if value and name not in takes:
             raise InputError(f"`{name}` does not belong to {str(path)!r}, {kind}; leave it out.")
     if suffix in ARRAYS:
-        return read_array_file(path, key, problems)
+        return read_array_file(path, key, problems, fitting=fitting)
     if suffix in (*CSV, *JSONL):
         from usimul.points.tables import read_table
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from usimul.mapped import is_mapped
 from usimul.points.base import Points, check_finite, check_ids
 from usimul.validation import FileFormatError, InputError, Problems
 
@@ -27,11 +28,12 @@ def points_of_array(
     *,
     ids: tuple[str, ...] | None = None,
     feature_names: tuple[str, ...] | None = None,
+    fitting: bool = False,
 ) -> Points | None:
     """Check that all are finite numbers, and flatten images.
 
     Images ``(n, height, width)``, ``(n, channels, height, width)`` or ``(n, height, width, channels)`` become rows with
-    channels first.
+    channels first. With ``fitting`` a file is not read yet: `WeakClassifier.fit` looks at every number of it.
     """
     if array.dtype.kind not in "fiub":
         problems.add(f"must hold real numbers. Got dtype {array.dtype}")
@@ -47,19 +49,21 @@ def points_of_array(
         if array.shape[1] not in channels and array.shape[3] in channels:
             array = np.moveaxis(array, 3, 1)
         shape = (array.shape[1], array.shape[2], array.shape[3])
-    rows = array.reshape(len(array), math.prod(array.shape[1:]))
-    for what, names, wanted in (("ids", ids, len(rows)), ("feature_names", feature_names, rows.shape[1])):
+    n_features = math.prod(array.shape[1:])
+    rows = array if is_mapped(array) else array.reshape(len(array), n_features)
+    for what, names, wanted in (("ids", ids, len(rows)), ("feature_names", feature_names, n_features)):
         if names is not None and len(names) != wanted:
             problems.add(
                 f"needs {wanted} {what}, one for each {'row' if what == 'ids' else 'column'}. Got {len(names)}"
             )
             return None
     points = Points(rows, shape, ids, feature_names, source)
-    check_finite(points, problems)
+    if not (fitting and is_mapped(array)):
+        check_finite(points, problems)
     return points
 
 
-def read_array_file(path: Path, key: str | None, problems: Problems) -> Points | None:
+def read_array_file(path: Path, key: str | None, problems: Problems, *, fitting: bool = False) -> Points | None:
     """Read a ``.npy`` or ``.npz`` file of points; an archive may name its rows in ``ids``."""
     array = read_array(path, key)
     ids = names = None
@@ -68,7 +72,7 @@ def read_array_file(path: Path, key: str | None, problems: Problems) -> Points |
         names = _names(path, "feature_names")
     if ids is not None:
         ids = check_ids(ids, range(len(ids)), "row", problems)
-    return points_of_array(array, str(path), problems, ids=ids, feature_names=names)
+    return points_of_array(array, str(path), problems, ids=ids, feature_names=names, fitting=fitting)
 
 
 def _names(path: Path, key: str) -> tuple[str, ...] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from usimul.files import id_text
+from usimul.mapped import Rows
 from usimul.validation import InputError, IntArray, Problems, nearest
 
 __all__ = ["FINITE", "ID", "IMPUTE", "Points", "check_finite", "check_ids", "unknown_ids"]
@@ -30,7 +32,8 @@ class Points:
     Parameters
     ----------
     rows
-        One point a row, ``(n, features)``. Images are flattened, channels first.
+        One point a row, ``(n, features)``, images flattened with channels first. Images in a mapped file keep their
+        shape, channels first: flattening could copy the file.
     image_shape
         ``(channels, height, width)`` of one row, if the points are images.
     ids
@@ -69,7 +72,7 @@ class Points:
     @property
     def n_features(self) -> int:
         """Length of a point as a row."""
-        return int(self.rows.shape[1])
+        return math.prod(self.rows.shape[1:])
 
     @property
     def chunk(self) -> int:
@@ -77,10 +80,8 @@ class Points:
         return max(1, CHUNK_VALUES // self.n_features)
 
     def chunks(self) -> Iterator[tuple[int, NDArray[np.float32]]]:
-        """Yield the number of the first row and some rows as float32, one after the other."""
-        for start in range(0, len(self.rows), self.chunk):
-            with np.errstate(over="ignore"):  # too large for float32: becomes infinite, and is then refused
-                yield start, np.ascontiguousarray(self.rows[start : start + self.chunk], dtype=np.float32)
+        """Yield the number of the first row and some rows as float32, one after the other; all must be finite."""
+        return Rows(self.rows, repr(self.source)).chunks(self.chunk)
 
     @cached_property
     def places(self) -> dict[str, int]:
@@ -132,13 +133,13 @@ def check_ids(
 
 def check_finite(points: Points, problems: Problems) -> None:
     """Look at all numbers, chunk by chunk; those that are not finite become problems."""
-    for start, part in points.chunks():
+    for start, part in Rows(points.rows, repr(points.source)).chunks(points.chunk, finite=False):
         finite = np.isfinite(part)
         if finite.all():
             continue
         bad = np.argwhere(~finite)
         for row, column in bad[: problems.SHOWN].tolist():
             name = column if points.feature_names is None else repr(points.feature_names[column])
-            value = points.rows[start + row, column]
+            value = points.rows[start + row].reshape(-1)[column]
             problems.add(FINITE, f"row {start + row}, column {name} is {value}", advice=IMPUTE)
         problems.add(FINITE, times=max(0, len(bad) - problems.SHOWN))
