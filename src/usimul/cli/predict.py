@@ -60,8 +60,8 @@ def command(
         import numpy as np
 
         ids = None if pool.ids is None else np.array(pool.ids)
-        first = np.dtype(np.int64) if ids is None else ids.dtype
-        kinds = [first, estimator.classes_.dtype, np.dtype(np.float64), np.dtype(np.float64)]
+        named = np.dtype(np.int64) if ids is None else ids.dtype
+        kinds = [named, estimator.classes_.dtype, np.dtype(np.float64), np.dtype(np.float64)]
         if kinds[1].hasobject:
             kinds[1] = np.array(estimator.classes_.tolist()).dtype
         dtype = np.dtype(list(zip(columns, kinds, strict=False)))
