@@ -15,6 +15,8 @@ from usimul.datasets.base import Dataset, DatasetNotFoundError, resample_to_prio
 from usimul.datasets.download import DownloadError, download_files, find_files
 from usimul.datasets.embedded import BREAST_CANCER, DIGITS
 from usimul.datasets.mnist import FASHION_MNIST, MNIST
+from usimul.datasets.partial_labels import BIRDSONG, FGNET, LOST, MSRCV2, YAHOO_NEWS
+from usimul.datasets.pendigits import PENDIGITS
 from usimul.datasets.records import DatasetRecord, Edition, RawData, Task
 from usimul.datasets.synthetic import GAUSSIANS, gaussian_bayes_accuracy, make_gaussians
 from usimul.validation import InputError, check_choice, check_seed
@@ -39,7 +41,11 @@ __all__ = [
 ]
 
 RECORDS: dict[str, DatasetRecord] = {
-    record.name: record for record in (DIGITS, BREAST_CANCER, GAUSSIANS, MNIST, FASHION_MNIST)
+    record.name: record
+    for record in (
+        *(DIGITS, BREAST_CANCER, GAUSSIANS, MNIST, FASHION_MNIST),
+        *(PENDIGITS, LOST, MSRCV2, BIRDSONG, FGNET, YAHOO_NEWS),
+    )
 }
 
 
