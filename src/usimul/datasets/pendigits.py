@@ -79,7 +79,7 @@ def read_pendigits_mat(edition: Edition, paths: Mapping[str, Path]) -> RawData:
     digits = (label.argmax(axis=1).astype(np.int64) + 1) % 10
     for part, counts in zip((digits[:n_train], digits[n_train:]), COUNTS.values(), strict=True):
         check_counts(path, part, counts)
-    return RawData(X.astype(np.int64), digits, standardise=True)
+    return RawData(np.ascontiguousarray(X, dtype=np.int64), digits, standardise=True)
 
 
 PENDIGITS = DatasetRecord(
