@@ -16,6 +16,7 @@ import json
 import platform
 import statistics
 import tempfile
+import textwrap
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -37,7 +38,7 @@ SEEDS = (0, 1, 2, 3, 4)
 N_TRIPLETS, N_UNLABELED = 5000, 5000
 POINTS = 3 * N_TRIPLETS + N_UNLABELED
 EPOCHS = {"mlp": 10, "mlp-dropout": 30, "auto": 10}
-"""So that all takes about 25 minutes; the recipes would train `joint` for 38 and `usimul-exact-abs` for 80."""
+"""So that all takes about half an hour; the recipes would train `joint` for 38 and `usimul-exact-abs` for 80."""
 
 RECIPE_METHODS = ("joint", "usimul-exact-abs")
 """Run once more for each set with the recipe's own number of epochs, to see what the fewer ones cost."""
@@ -199,34 +200,49 @@ def _percent(values: list[float]) -> str:
     return f"{100 * statistics.mean(values):.2f}{spread}"
 
 
+def _paragraph(text: str) -> str:
+    return textwrap.fill(text, 118, break_on_hyphens=False)
+
+
 def _head(rows: list[dict[str, Any]]) -> list[str]:
     seeds = ", ".join(map(str, sorted({row["seed"] for row in rows}))) or "none yet"
     versions = "; ".join(sorted({json.dumps(row["versions"], sort_keys=True) for row in rows})) or "-"
     return [
         "# Small sets",
         "",
-        f"Made by `{COMMAND}` from the rows in `small_sets.jsonl`;",
-        f"seeds {seeds}; versions {versions}.",
+        f"Made by `{COMMAND}`",
+        f"from the rows in `small_sets.jsonl`; seeds {seeds}; versions {versions}.",
         "",
-        "Test accuracy in percent, mean ± sample deviation over seeds, last epoch; a dash: not there. A seed decides",
-        "the split into a training and a test part (a fifth, by side), the draw, and the training. The test part is",
-        "resampled to the prior; the line under each title names what was measured on. Features are standardised by",
-        "the training part.",
+        _paragraph(
+            "Test accuracy in percent, mean ± sample deviation over seeds, last epoch; a dash: not there. A seed "
+            "decides the split into a training and a test part (a fifth, by side), the draw, and the training. "
+            "The test part is resampled to the prior; the line under each title names what was measured on. "
+            "Features are standardised by the training part."
+        ),
         "",
-        f"Every method gets {POINTS:,} points, drawn with replacement from the training part: {N_TRIPLETS:,} triplets",
-        f"(world `definition1`) and {N_UNLABELED:,} unlabeled points, or {POINTS // 2:,} pairs, or {POINTS:,} labels.",
-        "The training parts are smaller, so that points occur in several draws. Confidences come from an auxiliary",
-        "classifier (`mlp`), trained on all labels of the training part once for each seed, and are re-scaled to the",
-        "prior. Labels of the partial-label sets are their true targets; candidate sets are not used.",
+        _paragraph(
+            f"Every method gets {POINTS:,} points, drawn with replacement from the training part: {N_TRIPLETS:,} "
+            f"triplets (world `definition1`) and {N_UNLABELED:,} unlabeled points, or {POINTS // 2:,} pairs, or "
+            f"{POINTS:,} labels. The training parts are smaller, so that points occur in several draws. "
+            "Confidences come from an auxiliary classifier (`mlp`), trained on all labels of the training part "
+            "once for each seed, and are re-scaled to the prior. Labels of the partial-label sets are their true "
+            "targets; candidate sets are not used."
+        ),
         "",
-        "Both networks are reported; none was chosen on test data. All methods take the same number of epochs,",
-        f"{EPOCHS['mlp']} with `mlp` and {EPOCHS['mlp-dropout']} with `mlp-dropout`, which learns more slowly and costs",
-        "a fraction. That is less than the recipes have (the last section shows what it costs) and kept the whole",
-        "benchmark near 25 minutes. Loss, batches, rate, and decay are the recipes'.",
+        _paragraph(
+            f"Both networks are reported; none was chosen on test data. All methods take {EPOCHS['mlp']} epochs "
+            f"with `mlp` and {EPOCHS['mlp-dropout']} with `mlp-dropout`, which learns more slowly and costs a "
+            "fraction, to keep the whole benchmark near half an hour. The recipes would train `joint` for 38, "
+            "`usimul-exact-abs` for 80, and the others for 20; a section below shows what the fewer cost. Loss, "
+            "batches, rate, and decay are the recipes'."
+        ),
         "",
-        f"`auto` tries three joint kinds with both networks, {EPOCHS['auto']} epochs each, on four fifths of the",
-        "triplets, keeps the kind and network with the least label-free risk on the last fifth, and trains them on all.",
-        "Points of that fifth occur in the training triplets too, so on a small pool the risk does not see overfitting.",
+        _paragraph(
+            f"`auto` tries three joint kinds with both networks, {EPOCHS['auto']} epochs each, on four fifths of "
+            "the triplets, keeps the kind and network with the least label-free risk on the last fifth, and "
+            "trains them on all. Points of that fifth are in training triplets too, so on a small pool the risk "
+            "does not see overfitting."
+        ),
         "",
         "† mean below the class-prior baseline, which is the accuracy of always naming the more frequent class.",
     ]
@@ -235,7 +251,7 @@ def _head(rows: list[dict[str, Any]]) -> list[str]:
 def _percents(rows: list[dict[str, Any]], prior: float) -> str:
     values = [row["accuracy"] for row in rows if row["prior"] == prior]
     low = bool(values) and statistics.mean(values) < max(prior, 1 - prior)
-    few = f" ({len(values)} seeds)" if 0 < len(values) < len(SEEDS) else ""
+    few = f" ({len(values)} of {len(SEEDS)} seeds)" if 0 < len(values) < len(SEEDS) else ""
     return _percent(values) + (" †" if low else "") + few
 
 
@@ -297,7 +313,7 @@ DIFFERENCES = [
     "- It does not state how it made two classes of the classes of Lost, MSRCv2, and BirdSong. Here +1 are the first",
     "  classes, as many as bring the share of +1 nearest to one half. The sides of Pendigits are those of ConfDiff.",
     "- Its triplets are those of its released code, which forms none by the definition (see `accuracy.md`, world",
-    "  `release`), and it reports the best test epoch. Here they are drawn by the definition, and the last epoch counts.",
+    "  `release`), and it reports the best test epoch. Here the definition is followed, and the last epoch counts.",
     "- `usimul-exact-abs` is not the paper's printed estimator but our corrected one: `docs/design/0001`.",
 ]
 
