@@ -49,10 +49,10 @@ Setting = dict[str, Any]
 def settings(names: Iterable[str] = SETS, seeds: Iterable[int] = SEEDS) -> Iterator[Setting]:
     """Yield every run of the table, each once; the ones that can be missed most easily last."""
     cells = list(product(seeds, names, PRIORS))
-    for model in (*MODELS, "auto"):
+    for model in MODELS:
         for seed, data, prior in cells:
             run = {"data": data, "prior": prior, "seed": seed, "points": POINTS, "model": model}
-            for method in METHODS if model != "auto" else ("auto",):
+            for method in METHODS:
                 yield {**run, "method": method, "epochs": EPOCHS[model]}
     for data, method in product(names, RECIPE_METHODS):
         yield {
@@ -64,6 +64,9 @@ def settings(names: Iterable[str] = SETS, seeds: Iterable[int] = SEEDS) -> Itera
             "method": method,
             "epochs": None,
         }
+    for seed, data, prior in cells:
+        run = {"data": data, "prior": prior, "seed": seed, "points": POINTS, "model": "auto"}
+        yield {**run, "method": "auto", "epochs": EPOCHS["auto"]}
 
 
 @cache

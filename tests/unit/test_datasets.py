@@ -2,16 +2,22 @@
 
 import contextlib
 import dataclasses
+import errno
 import functools
 import gzip
 import hashlib
 import http.server
+import json
 import math
 import os
+import shutil
+import signal
+import socket
 import struct
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import ClassVar
 
@@ -455,45 +461,114 @@ class TestFinding:
 
 
 class Handler(http.server.SimpleHTTPRequestHandler):
-    """Serves a folder; paths with a fault in them break in the named way."""
+    """Serves a folder; paths with a fault in them break in the named way.
+
+    Under ``/plan/`` each request takes the next fault of ``server.plan``, and no fault once that is empty.
+    """
 
     def log_message(self, *args):
         pass
 
     def do_GET(self):
-        fault, name = self.path.strip("/").split("/")
-        content = gzip.compress(self.server.contents[name.removesuffix(".gz")])
-        if fault == "gone":
-            self.send_error(404)
-            return
-        self.send_response(200)
+        faults, name = self.path.strip("/").split("/")
+        if faults == "plan":
+            faults = self.server.plan.pop(0) if self.server.plan else "fine"
+        faults = set(faults.split("+"))
+        content = gzip.compress(self.server.contents[name.removesuffix(".gz")], mtime=0)
         self.server.asked.append(name)
-        if fault == "other":
+        self.server.ranges.append((self.headers.get("Range"), self.headers.get("If-Range")))
+        for fault, code in (("gone", 404), ("busy", 503)):
+            if fault in faults:
+                self.send_error(code)
+                return
+        if "other" in faults:
             content = gzip.compress(b"an error page")
-        if fault == "html":
+        if "html" in faults:
             content = b"<html>please log in</html>"
-        if fault == "flood":
+        if "flood" in faults:
             content = bytes(10_000_000)
-        if fault != "nolength":
-            self.send_header("Content-Length", str(len(content)))
+        tag = f'"{hashlib.md5(content).hexdigest()}"'
+        start = 0
+        asked = self.headers.get("Range")
+        if asked and "norange" not in faults and ("noif" in faults or self.headers.get("If-Range") == tag):
+            start = int(asked.removeprefix("bytes=").removesuffix("-"))
+            if start >= len(content):
+                self.send_error(416)
+                return
+        self.send_response(206 if start else 200)
+        if start:
+            self.send_header("Content-Range", f"bytes {start}-{len(content) - 1}/{len(content)}")
+        if "notag" not in faults:
+            self.send_header("Last-Modified" if "modified" in faults else "ETag", tag)
+        if "nolength" not in faults:
+            self.send_header("Content-Length", str(len(content) - start))
+        if "page" in faults:
+            self.send_header("Content-Type", "text/html; charset=utf-8")
         self.end_headers()
-        if fault in ("half", "nolength"):
-            content = content[: len(content) // 2]
+        end = len(content)
+        if faults & {"half", "nolength", "stall", "reset"}:
+            end = start + (end - start) // 2
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-            self.wfile.write(content)
+            self.wfile.write(content[start:end])
+            self.wfile.flush()
+        if "stall" in faults:
+            self.server.go_on.wait(60)
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                self.wfile.write(content[end:])
+        if "reset" in faults:
+            # Closing with this option sends a reset instead of a proper end.
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            self.connection.close()
         self.close_connection = True
 
 
 @pytest.fixture
-def server(mini):
+def server(mini, monkeypatch):
+    monkeypatch.setattr("usimul.datasets.transfer.PAUSE_SECONDS", 0.0)
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as running:
-        running.contents, running.asked = mini, []
+        running.contents, running.asked, running.ranges, running.plan = mini, [], [], []
+        running.go_on = threading.Event()
         running.address = f"http://127.0.0.1:{running.server_port}"
         thread = threading.Thread(target=functools.partial(running.serve_forever, poll_interval=0.01))
         thread.start()
         yield running
+        running.go_on.set()
         running.shutdown()
         thread.join()
+
+
+FIRST = "train-images-idx3-ubyte.gz"
+PART, NOTE = f".{FIRST}.part", f".{FIRST}.part.json"
+
+FETCH = """
+import dataclasses, json, sys
+import usimul.datasets as module
+from usimul.datasets.records import DataFile
+files, address = json.loads(sys.argv[1]), sys.argv[2]
+edition = dataclasses.replace(module.MNIST.editions[0], files=tuple(DataFile(**f) for f in files), base_url=address)
+module.RECORDS["mini"] = dataclasses.replace(module.MNIST, name="mini", editions=(edition,))
+print(module.download_dataset("mini"))
+"""
+
+
+def fetching_process(address):
+    """A second process that fetches the set into the same folder."""
+    files = json.dumps([dataclasses.asdict(file) for file in RECORDS["mini"].editions[0].files])
+    source = str(Path(datasets_module.__file__).parents[2])
+    return subprocess.Popen(
+        [sys.executable, "-c", FETCH, files, address],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": source},
+    )
+
+
+def until(condition, process):
+    """Wait for a second process; the test's own time limit ends what never comes."""
+    while not condition():
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.01)
 
 
 class TestDownload:
@@ -526,34 +601,220 @@ class TestDownload:
     def test_file_addresses_work(self, mini, no_folders):
         mirror = write_packed(no_folders / "mirror", mini)
         assert load_dataset("mini", download=True, base_url=mirror.as_uri()).name == "mini"
+        with pytest.raises(DownloadError, match="No such file"):
+            load_dataset("mini", download=True, folder=no_folders / "b", base_url=(no_folders / "none").as_uri())
 
     @pytest.mark.parametrize(
         ("fault", "message"),
         [
-            ("half", r"broke off: expected \d+ bytes, received \d+"),
-            ("nolength", "delivered a damaged gzip file"),
-            ("other", r"not the known file: expected \d+ unpacked bytes with SHA-256 .*found 13 bytes"),
+            ("half", r"broke off: expected \d+ bytes, received \d+\. Gave up after 4 attempts.*will be continued"),
+            ("half+norange", r"broke off: expected \d+ bytes, received \d+\..*will be continued"),
+            ("half+notag", r"broke off: expected \d+ bytes, received \d+\. Gave up after 4 attempts; try later\.$"),
+            ("reset", "Cannot fetch .*reset.*Gave up after 4 attempts.*will be continued|broke off"),
+            ("nolength", "is not the known file: expected a whole gzip file, found a damaged one"),
+            ("other", r"not the known file: expected \d+ unpacked bytes with SHA-256 .*found 13 bytes with SHA-256 "),
             ("html", "not the known file"),
             ("flood", "delivers more than .* bytes, so it is not the file"),
+            ("flood+nolength", "delivers more than .* bytes, so it is not the file"),
             ("gone", "answered 404"),
+            ("busy", r"answered 503 .*Gave up after 4 attempts; try later\.$"),
         ],
     )
-    def test_a_failed_transfer_leaves_nothing_behind(self, fault, message, server, no_folders):
+    def test_a_failed_transfer_leaves_only_the_part_to_continue(self, fault, message, server, no_folders):
         with pytest.raises(DownloadError, match=message) as caught:
             load_dataset("mini", download=True, base_url=f"{server.address}/{fault}")
-        assert f"{server.address}/{fault}/train-images-idx3-ubyte.gz" in str(caught.value)
-        assert list((no_folders / "cache" / "usimul" / "mini").iterdir()) == []
-        # And the next, good attempt is not disturbed.
+        assert f"{server.address}/{fault}/{FIRST}" in str(caught.value)
+        kept = {PART, NOTE} if "will be continued" in str(caught.value) else set()
+        assert {p.name for p in (no_folders / "cache" / "usimul" / "mini").iterdir()} == kept
+        with pytest.raises(DatasetNotFoundError):
+            load_dataset("mini")
+        # And the next, good attempt, from another address, is not disturbed.
         assert load_dataset("mini", download=True, base_url=f"{server.address}/fine").name == "mini"
+        assert len(list((no_folders / "cache" / "usimul" / "mini").iterdir())) == 4
 
-    def test_an_interrupted_transfer_leaves_nothing_behind(self, server, no_folders, monkeypatch):
+    @pytest.mark.parametrize("version", ["", "+modified"])
+    def test_a_broken_transfer_is_continued(self, version, server, no_folders):
+        whole = gzip.compress(server.contents[FIRST.removesuffix(".gz")], mtime=0)
+        server.plan = [f"half{version}", *[f"busy{version}"] * 3]
+        with pytest.raises(DownloadError, match="will be continued"):
+            load_dataset("mini", download=True, base_url=f"{server.address}/plan")
+        folder = no_folders / "cache" / "usimul" / "mini"
+        assert (folder / PART).read_bytes() == whole[: len(whole) // 2]
+        assert load_dataset("mini", download=True, base_url=f"{server.address}/plan").name == "mini"
+        tag = f'"{hashlib.md5(whole).hexdigest()}"'
+        assert server.ranges[:5] == [(None, None), *[(f"bytes={len(whole) // 2}-", tag)] * 4]
+        assert (folder / FIRST).read_bytes() == whole
+        assert len(list(folder.iterdir())) == 4
+
+    def test_passing_faults_do_not_stop_a_transfer(self, server, no_folders, capsys):
+        server.plan = ["busy", "half", "reset"]
+        assert load_dataset("mini", download=True, base_url=f"{server.address}/plan").name == "mini"
+        assert server.asked[:4] == [FIRST] * 4
+        assert "answered 503 Service Unavailable. Trying again (2 of 4)." in capsys.readouterr().err
+
+    # noif: a server that sends the rest of the new file although it was asked to send the whole one.
+    @pytest.mark.parametrize("fault", ["fine", "norange", "noif"])
+    @pytest.mark.parametrize("longer", [False, True])
+    def test_a_file_that_changed_in_between_is_not_glued(self, fault, longer, server, no_folders, monkeypatch):
+        new = dict(server.contents)
+        server.plan = ["half", "gone"]
+        with pytest.raises(DownloadError, match="404"):
+            load_dataset("mini", download=True, base_url=f"{server.address}/plan")
+        name = FIRST.removesuffix(".gz")
+        new[name] = idx_bytes(np.random.default_rng(1).integers(0, 256, (6, 2, 5 if longer else 3), dtype=np.uint8), 8)
+        new["t10k-images-idx3-ubyte"] = idx_bytes(np.zeros((4, 2, 5 if longer else 3), dtype=np.uint8), 8)
+        monkeypatch.setitem(RECORDS, "mini", with_files(MNIST, new))
+        server.contents, server.plan = new, [fault]
+        assert load_dataset("mini", download=True, base_url=f"{server.address}/plan").name == "mini"
+        packed = (no_folders / "cache" / "usimul" / "mini" / FIRST).read_bytes()
+        assert gzip.decompress(packed) == new[name]
+        assert server.ranges[2][0] is not None
+
+    def test_a_server_without_range_support_starts_over(self, server, no_folders):
+        server.plan = ["half+norange", "gone", "norange"]
+        with pytest.raises(DownloadError, match="404"):
+            load_dataset("mini", download=True, base_url=f"{server.address}/plan")
+        assert load_dataset("mini", download=True, base_url=f"{server.address}/plan").name == "mini"
+        assert server.ranges[2][0] is not None
+        assert len(server.asked) == 6
+
+    def test_a_damaged_part_is_fetched_anew(self, server, no_folders):
+        server.plan = ["half", "gone"]
+        with pytest.raises(DownloadError, match="404"):
+            load_dataset("mini", download=True, base_url=f"{server.address}/plan")
+        part = no_folders / "cache" / "usimul" / "mini" / PART
+        part.write_bytes(bytes(part.stat().st_size))
+        assert load_dataset("mini", download=True, base_url=f"{server.address}/plan").name == "mini"
+        assert [asked is None for asked, _ in server.ranges[:4]] == [True, False, False, True]
+
+    @pytest.mark.parametrize("note", ["", "{", "[1]", '{"url": 1}'])
+    def test_a_part_without_a_sound_note_is_fetched_anew(self, note, server, no_folders):
+        folder = no_folders / "cache" / "usimul" / "mini"
+        folder.mkdir(parents=True)
+        (folder / PART).write_bytes(b"who knows")
+        (folder / NOTE).write_text(note)
+        assert load_dataset("mini", download=True, base_url=f"{server.address}/fine").name == "mini"
+        assert len(list(folder.iterdir())) == 4
+
+    def test_an_interruption_leaves_the_part_which_needs_no_second_transfer(self, server, no_folders, monkeypatch):
         def interrupt(*args, **kwargs):
             raise KeyboardInterrupt
 
-        monkeypatch.setattr("usimul.datasets.download._verify", interrupt)
-        with pytest.raises(KeyboardInterrupt):
+        with monkeypatch.context() as patch:
+            patch.setattr("usimul.datasets.transfer._verify", interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                load_dataset("mini", download=True, base_url=f"{server.address}/fine")
+        folder = no_folders / "cache" / "usimul" / "mini"
+        assert {p.name for p in folder.iterdir()} == {PART, NOTE}
+        assert load_dataset("mini", download=True, base_url=f"{server.address}/fine").name == "mini"
+        assert server.asked.count(FIRST) == 1
+
+    @pytest.mark.parametrize("gz", [True, False])
+    def test_files_with_a_sum_of_the_packed_file_or_none(self, gz, server, no_folders, monkeypatch):
+        packed = {name: gzip.compress(raw, mtime=0) for name, raw in server.contents.items()}
+        for sums in (True, False):
+            files = tuple(
+                DataFile(n if gz else f"{n}.gz", gz=gz, packed_sha256=hashlib.sha256(raw).hexdigest() if sums else None)
+                for n, raw in packed.items()
+            )
+            edition = dataclasses.replace(RECORDS["mini"].editions[0], files=files)
+            monkeypatch.setitem(RECORDS, "mini", dataclasses.replace(RECORDS["mini"], editions=(edition,)))
+            found = download_dataset("mini", folder=no_folders / str(sums), base_url=f"{server.address}/fine")
+            assert {p.name: p.read_bytes() for p in found.iterdir()} == {f"{n}.gz": raw for n, raw in packed.items()}
+            message = "expected SHA-256 .*, found .* with SHA-256" if sums else "delivers a web page"
+            with pytest.raises(DownloadError, match=message):
+                download_dataset("mini", folder=no_folders / "no", base_url=f"{server.address}/html+page")
+            assert list((no_folders / "no" / "mini").iterdir()) == []
+
+    def test_a_full_disk_is_noticed_before(self, server, no_folders, monkeypatch):
+        usage = shutil._ntuple_diskusage(1000, 990, 10)
+        monkeypatch.setattr("usimul.datasets.transfer.shutil.disk_usage", lambda folder: usage)
+        folder, n_bytes = no_folders / "cache" / "usimul" / "mini", len(gzip.compress(server.contents[FIRST[:-3]]))
+        with pytest.raises(
+            DownloadError, match=rf"No room in {folder}: .* needs {n_bytes} more bytes .* 10 bytes free"
+        ):
             load_dataset("mini", download=True, base_url=f"{server.address}/fine")
-        assert list((no_folders / "cache" / "usimul" / "mini").iterdir()) == []
+        assert list(folder.iterdir()) == []
+
+    def test_a_disk_that_fills_up_on_the_way(self, server, no_folders, monkeypatch):
+        def full(*args):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        folder = no_folders / "cache" / "usimul" / "mini"
+        with monkeypatch.context() as patch:
+            patch.setattr("usimul.datasets.transfer.os.fsync", full)
+            with pytest.raises(DownloadError, match=rf"No room in {folder}: .*pass a folder="):
+                load_dataset("mini", download=True, base_url=f"{server.address}/fine")
+        assert {p.name for p in folder.iterdir()} == {PART, NOTE}
+        assert load_dataset("mini", download=True, base_url=f"{server.address}/fine").name == "mini"
+
+    def test_a_killed_process_is_continued(self, server, no_folders):
+        whole = gzip.compress(server.contents[FIRST.removesuffix(".gz")], mtime=0)
+        server.plan = ["stall"]
+        folder = no_folders / "cache" / "usimul" / "mini"
+        process = fetching_process(f"{server.address}/plan")
+        try:
+            half = len(whole) // 2
+            until(lambda: (folder / PART).is_file() and (folder / PART).stat().st_size == half, process)
+        finally:
+            process.kill()
+            process.communicate()
+        assert process.returncode == -signal.SIGKILL
+        assert (folder / PART).read_bytes() == whole[:half]
+        with pytest.raises(DatasetNotFoundError):
+            load_dataset("mini")
+        assert load_dataset("mini", download=True, base_url=f"{server.address}/plan").name == "mini"
+        assert server.ranges[1][0] == f"bytes={half}-"
+        assert (folder / FIRST).read_bytes() == whole
+        assert len(list(folder.iterdir())) == 4
+
+    def test_of_two_processes_the_second_waits(self, server, no_folders, monkeypatch):
+        server.plan = ["stall"]
+        folder = no_folders / "cache" / "usimul" / "mini"
+        said = []
+
+        def say(text):
+            said.append(text)
+            server.go_on.set()
+
+        monkeypatch.setattr("usimul.datasets.download.say", say)
+        process = fetching_process(f"{server.address}/plan")
+        try:
+            until((folder / PART).is_file, process)
+            assert load_dataset("mini", download=True, base_url=f"{server.address}/plan").name == "mini"
+            assert process.communicate(timeout=60)[0].strip() == str(folder)
+        finally:
+            process.kill()
+            process.communicate()
+        assert said == [f"Another process fetches into {folder}; waiting for it."]
+        # Each file crossed the line once, and no lock is left.
+        assert sorted(server.asked) == sorted(f"{name}.gz" for name in server.contents)
+        assert sorted(p.name for p in folder.iterdir()) == sorted(server.asked)
+
+    def test_many_at_once(self, server, no_folders):
+        address, results = f"{server.address}/fine", []
+
+        def fetch():
+            results.append(download_dataset("mini", base_url=address))
+
+        threads = [threading.Thread(target=fetch) for _ in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(results) == 6
+        assert len(server.asked) == 4
+        assert load_dataset("mini").name == "mini"
+
+    def test_without_locks_each_process_has_its_own_part(self, server, no_folders, monkeypatch):
+        monkeypatch.setattr("fcntl.flock", lambda *args: (_ for _ in ()).throw(OSError(errno.ENOSYS, "no locks")))
+        server.plan = ["half", "gone"]
+        folder = no_folders / "cache" / "usimul" / "mini"
+        with pytest.raises(DownloadError, match="404"):
+            load_dataset("mini", download=True, base_url=f"{server.address}/plan")
+        assert list(folder.iterdir()) == []
+        assert load_dataset("mini", download=True, base_url=f"{server.address}/plan").name == "mini"
+        assert len(list(folder.iterdir())) == 4
 
     def test_no_server(self, mini, no_folders):
         with http.server.HTTPServer(("127.0.0.1", 0), Handler) as closed:

@@ -27,7 +27,7 @@ COMMANDS = {
     "evaluate": ("usimul.cli.evaluate", "Judge a saved classifier without labels, or with them."),
     "sample": ("usimul.cli.sample", "Draw a supervision file from labels: a simulated collection."),
     "methods": ("usimul.cli.methods", "List the methods, or explain one."),
-    "datasets": ("usimul.cli.datasets", "List the data sets that are known by name, or get one."),
+    "datasets": ("usimul.cli.datasets", "List the data sets that are known by name; get, check, describe."),
 }
 """Name of each command, the module that holds it as ``command``, and one line of help."""
 

@@ -1,4 +1,4 @@
-"""``usimul sample``: a supervision file drawn from labels."""
+"""``usimul sample``: a supervision file drawn from labels, of a file or of a data set."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import click
+
+from usimul.cli.labels import source_options
 
 KINDS = (
     "triplets",
@@ -20,14 +22,19 @@ KINDS = (
 )
 """Kinds that labels are enough for. Named here so that ``--help`` loads nothing; a test compares."""
 
+CONFIDENCES = ("similarity-confidence", "confidence-difference")
+"""Kinds that need the posterior as well."""
+
 
 @click.command()
-@click.argument("labels", type=click.Path(exists=True, dir_okay=False, readable=True, path_type=Path))
+@click.argument("labels", metavar="SOURCE")
 @click.option("--output", "-o", required=True, type=click.Path(path_type=Path), help="Supervision file to make (.npz).")
 @click.option("--n", "n", required=True, type=int, help="Number of tuples.")
 @click.option("--unlabeled", "n_unlabeled", default=0, show_default=True, help="Number of unlabeled points.")
-@click.option("--kind", type=click.Choice(KINDS), default="triplets", show_default=True, help="Which answers.")
-@click.option("--prior", type=float, help="Share of positives to draw with. Default: the share in LABELS.")
+@click.option(
+    "--kind", type=click.Choice(KINDS + CONFIDENCES), default="triplets", show_default=True, help="Which answers."
+)
+@click.option("--prior", type=float, help="Share of positives to draw with. Default: the share in SOURCE.")
 @click.option("--world", default="definition1", show_default=True, help="How triplets come about.")
 @click.option("--release-shares", nargs=2, type=float, help="Shares of positives, for --world release.")
 @click.option("--positive", multiple=True, help="Label that counts as +1; repeatable. All others count as -1.")
@@ -35,8 +42,9 @@ KINDS = (
 @click.option("--seed", default=0, show_default=True, help="Same seed, same draw.")
 @click.option("--key", help="Name of the array in a .npz file of labels.")
 @click.option("--overwrite", is_flag=True, help="Replace an existing file.")
+@source_options
 def command(
-    labels: Path,
+    labels: str,
     output: Path,
     n: int,
     n_unlabeled: int,
@@ -49,36 +57,47 @@ def command(
     seed: int,
     key: str | None,
     overwrite: bool,
+    posterior: str | None,
+    **of_sets: Any,
 ) -> None:
-    """Draw tuples from LABELS (.npy, +1 and -1), as an honest annotator would answer, and write a supervision file.
+    """Draw tuples from SOURCE, as an honest annotator would answer, and write a supervision file.
 
-    The file holds row numbers and no labels, unless --kind labels asks for them.
+    SOURCE is a file of labels (.npy, +1 and -1), or the name of a data set; rows then refer to its training part. The
+    file holds row numbers and no labels, unless --kind labels asks for them.
     """
     import inspect
 
     from usimul import sampling
     from usimul.cli.files import check_new_file, read_labels
+    from usimul.cli.labels import find_source
     from usimul.supervision import Supervision
     from usimul.validation import InputError
 
     check_new_file(output, (".npz",), overwrite=overwrite)
-    y = read_labels(labels, key)
+    source = find_source(labels, positive=positive, **of_sets)
+    y = read_labels(Path(labels), key) if source.data is None else source.y
     if positive:
         import numpy as np
 
         names = y.astype(str)
         unknown = sorted(set(positive) - set(names.tolist()))
         if unknown:
-            raise InputError(f"no label is {unknown[0]!r}; --positive must name labels that occur in {str(labels)!r}.")
+            raise InputError(f"no label is {unknown[0]!r}; --positive must name labels that occur in {labels!r}.")
         y = np.where(np.isin(names, positive), 1, -1)
     sampler = getattr(sampling, Supervision.kinds()[kind].sampler)
     given: dict[str, Any] = {"n_unlabeled": n_unlabeled or None, "release_shares": release_shares or None}
     given["world"] = world if world != "definition1" else None
+    given["posterior"] = posterior
     given = {name: value for name, value in given.items() if value is not None}
+    takes = inspect.signature(sampler).parameters
     for name in given:
-        if name not in inspect.signature(sampler).parameters:
+        if name not in takes:
             option = "unlabeled" if name == "n_unlabeled" else name.replace("_", "-")
             raise InputError(f"--{option} does not belong to --kind {kind}; leave it out.")
+    if "posterior" in takes:
+        given["posterior"] = source.posterior(posterior, prior, seed)
     sup: Supervision = sampler(y, n, prior=prior, replace=replace, random_state=seed, **given)
     sup.save(output)
     click.echo(f"{sup!r} in {output}")
+    if source.origin:
+        click.echo(source.origin)

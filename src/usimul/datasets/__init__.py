@@ -12,12 +12,19 @@ from typing import Any
 import numpy as np
 
 from usimul.datasets.base import Dataset, DatasetNotFoundError, resample_to_prior
+from usimul.datasets.cifar10 import CIFAR10
+from usimul.datasets.ddsm import DDSM
 from usimul.datasets.download import DownloadError, download_files, find_files
 from usimul.datasets.embedded import BREAST_CANCER, DIGITS
+from usimul.datasets.ham10000 import HAM10000
+from usimul.datasets.kmnist import KMNIST
+from usimul.datasets.mias import MIAS
 from usimul.datasets.mnist import FASHION_MNIST, MNIST
+from usimul.datasets.msld import MSLD
 from usimul.datasets.partial_labels import BIRDSONG, FGNET, LOST, MSRCV2, YAHOO_NEWS
 from usimul.datasets.pendigits import PENDIGITS
 from usimul.datasets.records import DatasetRecord, Edition, RawData, Task
+from usimul.datasets.svhn import SVHN
 from usimul.datasets.synthetic import GAUSSIANS, gaussian_bayes_accuracy, make_gaussians
 from usimul.validation import InputError, check_choice, check_seed
 
@@ -44,6 +51,7 @@ RECORDS: dict[str, DatasetRecord] = {
     record.name: record
     for record in (
         *(DIGITS, BREAST_CANCER, GAUSSIANS, MNIST, FASHION_MNIST),
+        *(KMNIST, CIFAR10, SVHN, MSLD, HAM10000, MIAS, DDSM),
         *(PENDIGITS, LOST, MSRCV2, BIRDSONG, FGNET, YAHOO_NEWS),
     )
 }

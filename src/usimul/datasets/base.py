@@ -156,7 +156,7 @@ class Dataset:
             f"share of +1: {self.prior:.3f} in training, {np.mean(self.y_test == 1):.3f} in test",
         ]
         if self.measured_on:
-            lines.append(f"measured on: {self.measured_on} (task {self.task!r})")
+            lines.append(f"measured on: {self.measured_on}" + (f" (task {self.task!r})" if self.task else ""))
         if self.bayes_accuracy is not None:
             lines.append(f"best possible accuracy: {self.bayes_accuracy:.4f}")
         lines += [f"source: {self.source}", f"licence: {self.licence}", f"cite: {self.citation}"]

@@ -5,29 +5,31 @@ from __future__ import annotations
 import os
 import uuid
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from usimul.datasets.base import DatasetNotFoundError
-from usimul.datasets.idx import content_sha256
+from usimul.datasets.lock import locked
 from usimul.datasets.records import DataFile, DatasetRecord, Edition
-from usimul.validation import FileFormatError, InputError, InputTypeError, UsimulError, check_choice
+from usimul.datasets.transfer import DownloadError, fetch_file, say
+from usimul.validation import InputError, InputTypeError, check_choice
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["DATA_VARIABLE", "DownloadError", "data_roots", "download_files", "find_files", "how_to_get"]
+__all__ = [
+    "DATA_VARIABLE",
+    "DownloadError",
+    "candidate_folders",
+    "data_roots",
+    "download_files",
+    "file_in",
+    "find_files",
+    "how_to_get",
+]
 
 DATA_VARIABLE = "USIMUL_DATA"
 SCHEMES = ("http://", "https://", "file://")
-_CHUNK = 1 << 18
-_TIMEOUT_SECONDS = 30.0
-# gzip can make a file longer than its content, by its header and a few bytes for each block that does not shrink.
-_PACKING_SLACK = 1 << 16
-_NO_LENGTH = 1 << 34  # for files of unknown length: no published file of these sets is near that
-
-
-class DownloadError(UsimulError, OSError):
-    """A file could not be fetched, or what came is not the file."""
+LOCK_NAME = ".usimul.lock"
 
 
 def data_roots(folder: str | os.PathLike[str] | None = None) -> list[Path]:
@@ -50,14 +52,16 @@ def data_roots(folder: str | os.PathLike[str] | None = None) -> list[Path]:
     return [*roots, Path(cache).expanduser() / "usimul"]
 
 
-def _file_in(folder: Path, file: DataFile) -> Path | None:
+def file_in(folder: Path, file: DataFile) -> Path | None:
+    """Return the path of a file of a set, packed or not, if it is in ``folder``."""
     if file.folder:
         return folder / file.name if (folder / file.name).is_dir() else None
     candidates = (folder / file.published_name, folder / file.name)
     return next((path for path in candidates if path.is_file()), None)
 
 
-def _candidate_folders(record: DatasetRecord, folder: str | os.PathLike[str] | None) -> Iterator[Path]:
+def candidate_folders(record: DatasetRecord, folder: str | os.PathLike[str] | None) -> Iterator[Path]:
+    """Yield the folders that may hold the files of a set, best first."""
     for root in data_roots(folder):
         yield root / record.name
         if folder is not None:
@@ -84,8 +88,8 @@ def find_files(
     """
     tried = []
     for wanted in _editions(record, edition):
-        for candidate in _candidate_folders(record, folder):
-            found = {file.name: path for file in wanted.files if (path := _file_in(candidate, file)) is not None}
+        for candidate in candidate_folders(record, folder):
+            found = {file.name: path for file in wanted.files if (path := file_in(candidate, file)) is not None}
             if len(found) == len(wanted.files):
                 return wanted, found
             missing = [file.published_name for file in wanted.files if file.name not in found]
@@ -95,16 +99,25 @@ def find_files(
         f"The files of data set {record.name!r} were not found. Folders tried:\n"
         + "\n".join(tried)
         + "\n"
-        + how_to_get(record)
+        + how_to_get(record, edition)
         + f", or set the environment variable {DATA_VARIABLE} to a folder whose sub-folder {record.name!r} has them."
     )
 
 
-def how_to_get(record: DatasetRecord) -> str:
+def how_to_get(record: DatasetRecord, edition: str | None = None) -> str:
     """Say how the files of a set are had: by which call, or from where and in which layout."""
-    if any(edition.can_be_fetched for edition in record.editions):
+    wanted = _editions(record, edition)
+    if any(e.can_be_fetched for e in wanted):
         return f'Fetch them with `usimul datasets get {record.name}` or load_dataset("{record.name}", download=True)'
-    return " ".join(edition.by_hand for edition in record.editions if edition.by_hand).rstrip(".")
+    return " ".join(e.by_hand for e in wanted if e.by_hand).rstrip(".")
+
+
+def _layout(record: DatasetRecord, folder: Path, edition: str | None) -> str:
+    lines = [f"Expected in {folder}:"]
+    for wanted in _editions(record, edition):
+        names = ", ".join(f"{file.published_name}{'/' if file.folder else ''}" for file in wanted.files)
+        lines.append(f"  {names} (edition {wanted.name!r})")
+    return "\n".join(lines)
 
 
 def download_files(
@@ -115,8 +128,9 @@ def download_files(
 ) -> Path:
     """Fetch the files of ``record`` that are not there yet and return the folder they are in.
 
-    Each file goes to a temporary name beside its place, is compared with the known SHA-256, and only then takes its
-    name, so an interrupted download leaves nothing that could be taken for the file.
+    Each file goes to a hidden name beside its place (``.NAME.part``), is compared with the known SHA-256, and only then
+    takes its name. After an interruption the hidden file stays, and the next call continues it, if the server still has
+    the same file. Of two processes that fetch into one folder the second waits for the first.
 
     Parameters
     ----------
@@ -137,85 +151,38 @@ def download_files(
     """
     wanted = next((e for e in _editions(record, edition) if e.can_be_fetched), None)
     if wanted is None:
-        raise DownloadError(f"Data set {record.name!r} cannot be fetched by this program. {how_to_get(record)}.")
+        raise DownloadError(
+            f"{f'Edition {edition!r} of data' if edition else 'Data'} set {record.name!r} cannot be fetched by this "
+            f"program. {how_to_get(record, edition)}.\n{_layout(record, data_roots(folder)[0] / record.name, edition)}"
+        )
     if base_url is not None and not base_url.startswith(SCHEMES):
         raise InputError(f"`base_url` must start with http://, https://, or file://. Got {base_url!r}.")
     target = data_roots(folder)[0] / record.name
+    if all(file_in(target, file) for file in wanted.files):
+        return target
     try:
         target.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise DownloadError(f"Cannot make the folder {target}: {error}. Pass a folder=... you may write to.") from error
-    for file in wanted.files:
-        if _file_in(target, file) is None:
-            url = f"{(base_url or wanted.base_url).rstrip('/')}/{file.published_name}"
-            url = file.url if file.url and base_url is None else url
-            _download_file(url, file, target / file.published_name)
+    try:
+        with locked(
+            target / LOCK_NAME, lambda: say(f"Another process fetches into {target}; waiting for it.")
+        ) as alone:
+            for file in wanted.files:
+                if file_in(target, file) is None:
+                    _fetch(wanted, file, target / file.published_name, base_url, alone)
+    except DownloadError:
+        raise
+    except OSError as error:
+        raise DownloadError(f"Cannot write to {target}: {error}. Pass a folder=... you may write to.") from error
     return target
 
 
-def _download_file(url: str, file: DataFile, path: Path) -> None:
-    # Not tempfile: its files can be read by their owner only, and would stay so after the move.
-    partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
-    try:
-        _transfer(url, partial, limit=_NO_LENGTH if file.n_bytes is None else file.n_bytes + _PACKING_SLACK)
-        _verify(url, file, partial)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+def _fetch(edition: Edition, file: DataFile, path: Path, base_url: str | None, alone: bool) -> None:
+    from urllib.parse import quote
 
-
-def _transfer(url: str, partial: Path, limit: int) -> None:
-    from http.client import HTTPException
-    from urllib.error import HTTPError
-    from urllib.request import urlopen
-
-    try:
-        with urlopen(url, timeout=_TIMEOUT_SECONDS) as response, partial.open("xb") as out:
-            length = response.headers.get("Content-Length")
-            announced = int(length) if length is not None and length.isdigit() else None
-            received = _copy(response, out, announced, limit, url)
-            out.flush()
-            os.fsync(out.fileno())
-    except HTTPError as error:
-        error.close()
-        raise DownloadError(f"{url} answered {error.code} {error.reason}. Try another base_url=....") from error
-    except (OSError, HTTPException) as error:
-        if isinstance(error, DownloadError):
-            raise
-        raise DownloadError(f"Cannot fetch {url} to {partial.parent}: {error}.") from error
-    if announced is not None and received != announced:
-        raise DownloadError(f"{url} broke off: expected {announced} bytes, received {received}. Try again.")
-
-
-def _copy(response: Any, out: Any, announced: int | None, limit: int, url: str) -> int:
-    from tqdm import tqdm
-
-    received = 0
-    name = url.rsplit("/", 1)[-1]
-    # disable=None: no bar where there is no terminal to draw it on.
-    with tqdm(total=announced, unit="B", unit_scale=True, desc=name, leave=False, disable=None) as bar:
-        while piece := response.read(_CHUNK):
-            out.write(piece)
-            received += len(piece)
-            bar.update(len(piece))
-            if received > limit:
-                raise DownloadError(f"{url} delivers more than {limit} bytes, so it is not the file. Download stopped.")
-    return received
-
-
-def _verify(url: str, file: DataFile, partial: Path) -> None:
-    limit = _NO_LENGTH if file.n_bytes is None else file.n_bytes
-    try:
-        digest, n_bytes = content_sha256(partial, limit=limit, unpack=file.packed_sha256 is None)
-    except FileFormatError as error:
-        raise DownloadError(f"{url} delivered a damaged gzip file. Try again, or another base_url=....") from error
-    known = file.packed_sha256 or file.sha256
-    if known is None:
-        return  # the reader checks shape and class counts instead
-    if digest != known or (file.n_bytes is not None and file.packed_sha256 is None and n_bytes != file.n_bytes):
-        size = f"more than {limit}" if n_bytes > limit else str(n_bytes)
-        expected = "" if file.n_bytes is None else f"{file.n_bytes} unpacked bytes with "
-        raise DownloadError(
-            f"{url} is not the known file: expected {expected}SHA-256 {known}, "
-            f"found {size} bytes with SHA-256 {digest}. Try another base_url=...."
-        )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    url = f"{(base_url or edition.base_url).rstrip('/')}/{quote(file.published_name)}"
+    url = file.url if file.url and base_url is None else url
+    # Without locks another process may write under the common name: use one that nobody else has.
+    fetch_file(url, file, path, None if alone else path.with_name(f".{path.name}.{uuid.uuid4().hex}.part"))

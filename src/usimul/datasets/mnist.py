@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from usimul.datasets.checksums import check_file
 from usimul.datasets.idx import read_idx
 from usimul.datasets.records import DataFile, DatasetRecord, Edition, RawData, Task
 from usimul.validation import FileFormatError
@@ -23,10 +24,14 @@ EVEN_ODD = Task("even-odd", (0, 2, 4, 6, 8), (1, 3, 5, 7, 9), "+1: even class in
 
 def read_part(paths: Mapping[str, Path], edition: Edition, prefix: str) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     """Read the images and the class indices of one part."""
-    sums = {file.name: file.sha256 for file in edition.files}
+    files = {file.name: file for file in edition.files}
+    parts = ((f"{prefix}-images-idx3-ubyte", 3), (f"{prefix}-labels-idx1-ubyte", 1))
+    for name, _ in parts:
+        if files[name].sha256 is None:
+            check_file(paths[name], files[name])
     images, labels = (
-        read_idx(paths[name], n_dimensions=dimensions, dtype=np.uint8, sha256=sums[name])
-        for name, dimensions in ((f"{prefix}-images-idx3-ubyte", 3), (f"{prefix}-labels-idx1-ubyte", 1))
+        read_idx(paths[name], n_dimensions=dimensions, dtype=np.uint8, sha256=files[name].sha256)
+        for name, dimensions in parts
     )
     if len(images) != len(labels):
         raise FileFormatError(

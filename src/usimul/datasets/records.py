@@ -37,6 +37,8 @@ class DataFile:
         Whether the file is published packed with gzip, under ``name + ".gz"``.
     packed_sha256
         SHA-256 of the published packed file, for sets whose unpacked sum is not known.
+    md5
+        MD5 of the content, where the publisher gives only that.
     url
         Address, where it is not ``base_url`` of the edition followed by the name.
     folder
@@ -48,6 +50,7 @@ class DataFile:
     n_bytes: int | None = None
     gz: bool = False
     packed_sha256: str | None = None
+    md5: str | None = None
     url: str = ""
     folder: bool = False
 
