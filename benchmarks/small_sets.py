@@ -210,6 +210,7 @@ def _paragraph(text: str) -> str:
 def _head(rows: list[dict[str, Any]]) -> list[str]:
     seeds = ", ".join(map(str, sorted({row["seed"] for row in rows}))) or "none yet"
     versions = "; ".join(sorted({json.dumps(row["versions"], sort_keys=True) for row in rows})) or "-"
+    minutes = sum(row["cpu_seconds"] for row in rows) / 60
     return [
         "# Small sets",
         "",
@@ -237,7 +238,8 @@ def _head(rows: list[dict[str, Any]]) -> list[str]:
             f"with `mlp` and {EPOCHS['mlp-dropout']} with `mlp-dropout`, which learns more slowly and costs a "
             "fraction, to keep the whole benchmark near half an hour. The recipes would train `joint` for 38, "
             "`usimul-exact-abs` for 80, and the others for 20; a section below shows what the fewer cost. Loss, "
-            "batches, rate, and decay are the recipes'."
+            f"batches, rate, and decay are the recipes'. All rows together took {minutes:.0f} minutes of one core; other "
+            "work ran beside, so the CPU seconds say more than the seconds."
         ),
         "",
         _paragraph(
@@ -326,7 +328,7 @@ def write_table() -> None:
     wanted = {_key(setting) for setting in settings()}
     known = [row for key, row in _done().items() if key in wanted]
     rows = [row for row in known if row["epochs"] is not None]
-    out = _head(rows)
+    out = _head(known)
     for data in SETS:
         out += _section(data, rows)
     TABLE.write_text("\n".join([*out, *_recipes(known), *DIFFERENCES, ""]))
