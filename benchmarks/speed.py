@@ -28,7 +28,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.data import DataLoader, Dataset
 
-from usimul.batching import IndexBatches, pool_tensor
+from usimul.batching import IndexBatches, as_pool, pool_tensor
 from usimul.methods import get_method, list_methods
 from usimul.methods.base import Batch, Method, Run
 from usimul.models import build_model, negate_output
@@ -174,7 +174,7 @@ class Ours:
         )
 
     def epoch(self) -> None:
-        _run_epoch(self.model, self.pool, self.batches, self.objective, self.optimizer, self.schedule)
+        _run_epoch(self.model, as_pool(self.pool), self.batches, self.objective, self.optimizer, self.schedule)
 
 
 class Bare:

@@ -13,11 +13,12 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
-from torch import nn
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+from torch import Tensor, nn
 
-from usimul.batching import n_steps_per_epoch, pool_tensor
+from usimul.batching import Pool, as_pool, n_steps_per_epoch
 from usimul.class_prior import prior_conflict
+from usimul.mapped import is_mapped
 from usimul.methods import get_method, risk_terms
 from usimul.methods.base import Method, Orientation, Recipe
 from usimul.models import ModelSpec, build_model
@@ -189,7 +190,9 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X
-            The pool of points, ``(n_points, n_features)``.
+            The pool of points, ``(n_points, n_features)``. A file that was mapped by ``np.load(path, mmap_mode="r")``
+            may be larger than memory: it is read in pieces and never copied whole, and images in it may keep their
+            shape, channels first.
         y
             A supervision object over the rows of X. Or plain labels of two classes: then supervision of the method's
             kind is drawn from them, which simulates a collection; beyond the draw, labels only name the two classes.
@@ -206,14 +209,14 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
         names = AUTO_METHODS if self.method == "auto" else (self.method,)
         methods = [get_method(name) for name in names]
         if isinstance(y, Supervision):
-            X = validate_data(self, X, dtype=np.float32, order="C")
+            pool = self._points(X, reset=True)
             self.classes_ = np.array([-1, 1])
             prior, sup = self.prior, y
         else:
-            X, prior, sup = self._draw(X, y, methods[0])
+            pool, prior, sup = self._draw(X, y, methods[0])
         generator = check_seed(self.random_state)
         seed = int(generator.integers(2**31 - 100))
-        sup.check_pool(len(X))
+        sup.check_pool(len(pool))
         for method in methods:
             method.check(sup, prior)
         if prior is not None:
@@ -221,7 +224,7 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
         used_prior = 0.5 if prior is None else float(prior)  # only methods that need no prior get here without one
         models = AUTO_MODELS if isinstance(self.model, str) and self.model == "auto" else (self.model,)
         candidates = [(method, model) for method in methods for model in models]
-        pool = pool_tensor(X, self.device)
+        pool.check()  # after what is quick to check, because it reads a file from end to end
         if len(candidates) > 1:
             candidates = [self._choose(candidates, pool, sup, used_prior, seed, progress)]
         method, model = candidates[0]
@@ -232,8 +235,24 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
             raise KeyboardInterrupt
         return self
 
-    def _draw(self, X: Any, y: ArrayLike, method: Method) -> tuple[FloatArray, float, Supervision]:
-        X, y = validate_data(self, X, y, dtype=np.float32, order="C")
+    def _points(self, X: Any, *, reset: bool) -> Pool:
+        if not is_mapped(X):
+            return as_pool(validate_data(self, X, dtype=np.float32, order="C", reset=reset), self.device)
+        pool = as_pool(X, self.device)
+        # scikit-learn would copy a file whole to look at it; of its shape it may judge, without a number behind it.
+        validate_data(self, np.broadcast_to(np.float32(0), pool.shape), skip_check_array=True, reset=reset)
+        return pool
+
+    def _points_and_labels(self, X: Any, y: ArrayLike) -> tuple[Pool, NDArray[Any]]:
+        if not is_mapped(X):
+            X, labels = validate_data(self, X, y, dtype=np.float32, order="C")
+            return as_pool(X, self.device), labels
+        pool, labels = self._points(X, reset=True), validate_data(self, y=y)
+        check_consistent_length(X, labels)
+        return pool, labels
+
+    def _draw(self, X: Any, y: ArrayLike, method: Method) -> tuple[Pool, float, Supervision]:
+        pool, y = self._points_and_labels(X, y)
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         if len(self.classes_) != 2:
@@ -251,7 +270,7 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
             eta = None
             if needs_posterior(method.supervision):
                 eta = fit_posterior(
-                    X,
+                    pool,
                     labels,
                     prior=prior,
                     model=self.model,
@@ -268,7 +287,7 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
                 prior=prior,
                 random_state=generator,
             )
-        return X, prior, sup.with_known_labels(dict(enumerate(labels.tolist())))
+        return pool, prior, sup.with_known_labels(dict(enumerate(labels.tolist())))
 
     def _recipe(self, method: Method, model: ModelSpec, sources: Mapping[str, NDArray[np.int64]]) -> Recipe:
         own = ("epochs", "batch_size", "lr", "weight_decay", "optimizer", "schedule")
@@ -293,7 +312,7 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
         self,
         method: Method,
         model: ModelSpec,
-        pool: Any,
+        pool: Pool,
         sup: Supervision,
         prior: float,
         seed: int,
@@ -337,20 +356,18 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
             report=report,
         )
 
-    def _scaling(self, pool: Any) -> tuple[Any, Any]:
+    def _scaling(self, pool: Pool) -> tuple[Tensor | float, Tensor | float]:
         kind = check_choice(self.scaling, ("auto", "feature", "global", "none"), "scaling")
         if kind == "auto":
             kind = "feature" if self.image_shape is None else "global"
         if kind == "none":
             return 0.0, 1.0
-        if kind == "global":
-            return pool.mean(), pool.std()
-        return pool.mean(dim=0), pool.std(dim=0)
+        return pool.moments(by_feature=kind == "feature")
 
     def _choose(
         self,
         candidates: list[tuple[Method, ModelSpec]],
-        pool: Any,
+        pool: Pool,
         sup: Supervision,
         prior: float,
         seed: int,
@@ -396,8 +413,7 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
     def decision_function(self, X: Any) -> FloatArray:
         """Scores, ``(n,)``; a score of at least 0 predicts the second class."""
         check_is_fitted(self, "module_")
-        X = validate_data(self, X, dtype=np.float32, order="C", reset=False)
-        return scores(self.module_, pool_tensor(X, self.device))
+        return scores(self.module_, self._points(X, reset=False))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predicted classes; a score of exactly 0 counts as positive."""
@@ -422,9 +438,9 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
         second-moment estimate cannot see swapped class names: read ``orientation_`` too.
         """
         check_is_fitted(self, "module_")
-        X = validate_data(self, X, dtype=np.float32, order="C", reset=False)
-        supervision.check_pool(len(X))
-        found = score_sources(self.module_, pool_tensor(X, self.device), supervision.sources())
+        pool = self._points(X, reset=False)
+        supervision.check_pool(len(pool))
+        found = score_sources(self.module_, pool, supervision.sources())
         return _weak_risk(found, supervision, self.prior_, kind)
 
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:

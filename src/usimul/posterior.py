@@ -24,9 +24,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import check_array
-from torch import Tensor, nn
+from torch import nn
 
-from usimul.batching import pool_tensor
+from usimul.batching import Pool, as_pool
+from usimul.mapped import is_mapped
 from usimul.methods import get_method
 from usimul.methods.base import Recipe
 from usimul.models import ModelSpec, build_model
@@ -54,7 +55,7 @@ STEPS_PER_EPOCH = 32  # at least, by smaller batches: ten epochs of few large on
 
 
 def fit_posterior(
-    X: ArrayLike,
+    X: ArrayLike | Pool,
     y: ArrayLike,
     *,
     prior: float | None = None,
@@ -71,7 +72,7 @@ def fit_posterior(
     Parameters
     ----------
     X
-        The pool of points, ``(n_points, n_features)``.
+        The pool of points, ``(n_points, n_features)``; a mapped file is never copied whole.
     y
         Labels, +1 and -1.
     prior
@@ -99,10 +100,11 @@ def fit_posterior(
     ndarray
         One probability for each row of X.
     """
-    points = check_array(X, dtype=np.float32, order="C", input_name="X")
+    points = X if isinstance(X, Pool) or is_mapped(X) else check_array(X, dtype=np.float32, order="C", input_name="X")
+    pool = as_pool(points, device)
     labels = check_labels(y)
-    if len(labels) != len(points):
-        raise InputError(f"`y` must hold one label for each of {len(points)} rows of X. Got {len(labels)}.")
+    if len(labels) != len(pool):
+        raise InputError(f"`y` must hold one label for each of {len(pool)} rows of X. Got {len(labels)}.")
     target = None if prior is None else check_fraction(prior, "prior")
     recipe = replace(
         RECIPE,
@@ -113,7 +115,6 @@ def fit_posterior(
         recipe = replace(recipe, lr=LINEAR_LR)
     scale = check_real(noise, "noise", low=0.0)
     rng = check_seed(random_state)
-    pool = pool_tensor(points, device)
     eta = np.empty(len(labels))
     for rows, judged in _folds(labels, rng) if cross_fit else [(np.arange(len(labels)),) * 2]:
         found = _fit(pool, rows, labels[rows], judged, model, recipe, image_shape, int(rng.integers(2**31 - 1)))
@@ -134,7 +135,7 @@ def _folds(labels: IntArray, rng: np.random.Generator) -> list[tuple[IntArray, I
 
 
 def _fit(
-    pool: Tensor,
+    pool: Pool,
     rows: IntArray,
     labels: IntArray,
     judged: IntArray,
@@ -145,14 +146,11 @@ def _fit(
 ) -> FloatArray:
     method = get_method("supervised")
     sup = Labels(rows, values=labels.astype(np.float64), n_points=len(pool))
-    seen = pool[rows]
+    seen = pool.part(rows)
 
     def build(attempt: int) -> nn.Module:
         net = build_model(model, pool.shape[1], image_shape)
-        if image_shape is None:
-            net.set_scaling(seen.mean(dim=0), seen.std(dim=0))
-        else:
-            net.set_scaling(seen.mean(), seen.std())
+        net.set_scaling(*seen.moments(by_feature=image_shape is None))
         return net
 
     fitted = train(
@@ -165,7 +163,7 @@ def _fit(
     )
     if fitted.interrupted:
         raise KeyboardInterrupt
-    found: FloatArray = expit(scores(fitted.model, pool[judged]))
+    found: FloatArray = expit(scores(fitted.model, pool.part(judged)))
     return found
 
 

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from usimul.batching import IndexBatches, n_steps_per_epoch
+from usimul.batching import IndexBatches, Pool, as_pool, n_steps_per_epoch
 from usimul.methods.base import Batch, Objective, Orientation, Recipe, Run
 from usimul.models import negate_output, shift_output
 from usimul.validation import IntArray, UsimulError, check_choice, check_count, check_real
@@ -118,7 +118,7 @@ def _threads(model: nn.Module, sources: Mapping[str, IntArray], batch_size: int)
 
 def train(
     build: Callable[[int], nn.Module],
-    pool: Tensor,
+    pool: Pool | Tensor,
     sources: Mapping[str, IntArray],
     objective: Callable[[], Objective],
     recipe: Recipe,
@@ -137,7 +137,7 @@ def train(
     build
         Makes an untrained module from an attempt number (0, 1, ...); torch's global seed is set before the call.
     pool
-        All points, on their device, ``(n_points, n_features)``.
+        All points, ``(n_points, n_features)``; a tensor lies on its device.
     sources
         Row indices of each source of points.
     objective
@@ -163,6 +163,7 @@ def train(
         After an interruption by the user: what was trained so far, with ``interrupted`` set.
     """
     check_recipe(recipe)
+    pool = as_pool(pool)
     scored = dict(sources) if known is None else {**sources, "known": known[:, None]}
     for attempt in range(max_restarts + 1):
         longer = replace(recipe, epochs=recipe.epochs * (attempt + 1))
@@ -190,7 +191,7 @@ def train(
 
 def _attempt(
     model: nn.Module,
-    pool: Tensor,
+    pool: Pool,
     sources: Mapping[str, IntArray],
     scored: Mapping[str, IntArray],
     objective: Objective,
@@ -243,7 +244,7 @@ def _attempt(
     return fitted
 
 
-def _judged(objective: Objective, pool: Tensor, scored: Mapping[str, IntArray]) -> nn.Module:
+def _judged(objective: Objective, pool: Pool, scored: Mapping[str, IntArray]) -> nn.Module:
     """Return the module that would predict if training ended now; the one in training stays as it is."""
     model = objective.output()
     if objective.only_ranks:
@@ -254,7 +255,7 @@ def _judged(objective: Objective, pool: Tensor, scored: Mapping[str, IntArray]) 
 
 def _run_epoch(
     model: nn.Module,
-    pool: Tensor,
+    pool: Pool,
     batches: IndexBatches,
     objective: Objective,
     optimizer: torch.optim.Optimizer,
@@ -265,7 +266,7 @@ def _run_epoch(
     sums = torch.zeros(2, device=pool.device)
     parts: dict[str, Tensor] = {}
     for index, rows in batches.epoch():
-        inputs = pool.index_select(0, torch.cat([r.flatten() for r in rows.values()]))
+        inputs = pool.gather(torch.cat([r.flatten() for r in rows.values()]))
         flat = model(inputs)  # one forward pass over all sources
         by_source = flat.split([r.numel() for r in rows.values()])
         scores = {name: part.view(r.shape) for (name, r), part in zip(rows.items(), by_source, strict=True)}
@@ -285,20 +286,24 @@ def _run_epoch(
     return mean, negative, {name: float(part) / batches.n_steps for name, part in parts.items()}
 
 
-def scores(model: nn.Module, pool: Tensor, *, chunk: int = 8192) -> FloatArray:
+def scores(model: nn.Module, pool: Pool | Tensor, *, chunk: int = 8192) -> FloatArray:
     """Scores of all points of a pool, in chunks, in evaluation mode and without gradients."""
+    pool = as_pool(pool)
     was_training = model.training
     model.eval()
+    found, start = np.empty(len(pool)), 0  # made first: small results between large chunks would split the heap
     with torch.inference_mode():
-        parts = [model(pool[start : start + chunk]).double().cpu() for start in range(0, len(pool), chunk)]
+        for part in pool.chunks(chunk):
+            found[start : start + len(part)] = model(part).double().cpu().numpy()
+            start += len(part)
     model.train(was_training)
-    return torch.cat(parts).numpy() if parts else np.empty(0)
+    return found
 
 
-def score_sources(model: nn.Module, pool: Tensor, sources: Mapping[str, IntArray]) -> dict[str, FloatArray]:
+def score_sources(model: nn.Module, pool: Pool | Tensor, sources: Mapping[str, IntArray]) -> dict[str, FloatArray]:
     """Scores of the points of each source, ``(n_tuples, width)``; each used point is scored once."""
     used, place = np.unique(np.concatenate([rows.ravel() for rows in sources.values()]), return_inverse=True)
-    every = scores(model, pool[torch.as_tensor(used, device=pool.device)])[place]
+    every = scores(model, as_pool(pool).part(used))[place]
     found, start = {}, 0
     for name, rows in sources.items():
         found[name] = every[start : start + rows.size].reshape(rows.shape)

@@ -21,6 +21,7 @@ __all__ = [
     "InputTypeError",
     "MissingDependencyError",
     "PriorMismatchWarning",
+    "Problems",
     "UsimulError",
     "UsimulWarning",
     "check_choice",
@@ -33,6 +34,8 @@ __all__ = [
     "check_rows",
     "check_seed",
     "missing_dependency",
+    "nearest",
+    "refuse_not_finite",
 ]
 
 IntArray = NDArray[np.int64]
@@ -83,10 +86,72 @@ def check_choice(value: object, choices: Iterable[str], name: str) -> str:
     known = list(choices)
     if isinstance(value, str) and value in known:
         return value
-    near = difflib.get_close_matches(value, known, n=3, cutoff=0.4) if isinstance(value, str) else []
-    hint = f" Did you mean {' or '.join(repr(n) for n in near)}?" if near else ""
+    hint = nearest(value, known) if isinstance(value, str) else ""
     error = InputError if isinstance(value, str) else InputTypeError
     raise error(f"`{name}` must be one of: {', '.join(known)}. Got {value!r}.{hint}")
+
+
+def nearest(value: str, known: Iterable[str], *, aside: bool = False) -> str:
+    """Return a question that names the nearest known words, with a space before it; empty if none is near."""
+    near = difflib.get_close_matches(value, list(known), n=3, cutoff=0.4)
+    names = " or ".join(repr(name) for name in near)
+    return "" if not near else f" (did you mean {names}?)" if aside else f" Did you mean {names}?"
+
+
+class Problems:
+    """All that is wrong with one source, gathered before anything is refused.
+
+    Problems of one sort share a sentence that says what was expected. Some of each sort are shown, all are counted.
+
+    >>> problems = Problems("points.csv")
+    >>> problems.add(
+    ...     "Cells must be finite numbers", "line 3, column 'age' is 'old'", advice="Drop or impute such rows."
+    ... )
+    >>> print(problems)
+    'points.csv': Cells must be finite numbers. Line 3, column 'age' is 'old'. Drop or impute such rows.
+    >>> problems.add("Ids must differ", "'a' is the id of lines 2 and 4")
+    >>> print(problems)
+    'points.csv' has 2 problems:
+      - Cells must be finite numbers. Line 3, column 'age' is 'old'. Drop or impute such rows.
+      - Ids must differ. 'a' is the id of lines 2 and 4.
+    """
+
+    SHOWN = 20
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self._found: dict[str, tuple[list[str], int, str]] = {}
+
+    def add(self, expected: str, item: str = "", *, advice: str = "", times: int = 1) -> None:
+        """Note a problem; ``times`` above 1 counts further ones of which no text is given."""
+        items, total, said = self._found.get(expected, ([], 0, ""))
+        if item and len(items) < self.SHOWN:
+            items.append(item)
+        self._found[expected] = (items, total + times, said or advice)
+
+    def __len__(self) -> int:
+        return sum(total for _, total, _ in self._found.values())
+
+    def __str__(self) -> str:
+        share = max(3, self.SHOWN // max(1, len(self._found)))
+        sentences = [_sentence(expected, *found, shown=share) for expected, found in self._found.items()]
+        if len(self) == 1:
+            return f"{self.source!r}: {sentences[0]}"
+        return f"{self.source!r} has {len(self):,} problems:\n" + "\n".join(f"  - {text}" for text in sentences)
+
+    def refuse(self, error: type[UsimulError] = InputError) -> None:
+        """Raise one error that tells all problems, if there are any."""
+        if self:
+            raise error(str(self))
+
+
+def _sentence(expected: str, items: list[str], total: int, advice: str, *, shown: int) -> str:
+    listed = "; ".join(items[:shown])
+    more = total - min(len(items), shown)
+    text = f"{expected}. {listed[:1].upper()}{listed[1:]}" if listed else expected
+    if listed and more:
+        text += f"; and {more:,} more"
+    return f"{text}." + (f" {advice}" if advice else "")
 
 
 def check_real(
@@ -158,6 +223,25 @@ def _refuse_rows(name: str, message: str, bad: NDArray[Any], shown: int = 5) -> 
     listed = ", ".join(str(int(i)) for i in bad[:shown])
     more = f" and {bad.size - shown} more" if bad.size > shown else ""
     raise InputError(f"`{name}` {message}: position {listed}{more}.")
+
+
+def refuse_not_finite(
+    where: str, rows: NDArray[Any], column: int, number: object, *, n_seen: int, shown: int = 5
+) -> NoReturn:
+    """Raise for points that are not finite; ``rows`` are their numbers, and ``column`` is where the first holds one.
+
+    >>> refuse_not_finite("`X`", np.array([3, 8]), 0, float("nan"), n_seen=100)
+    Traceback (most recent call last):
+    ...
+    usimul.validation.InputError: `X` must hold finite numbers that fit into float32. Row 3, column 0 is nan; \
+2 of 100 rows looked at are such: 3, 8. Drop or impute such rows.
+    """
+    listed = ", ".join(str(int(i)) for i in rows[:shown])
+    more = f" and {len(rows) - shown:,} more" if len(rows) > shown else ""
+    raise InputError(
+        f"{where} must hold finite numbers that fit into float32. Row {int(rows[0])}, column {column} is {number}; "
+        f"{len(rows):,} of {n_seen:,} rows looked at are such: {listed}{more}. Drop or impute such rows."
+    )
 
 
 def check_rows(

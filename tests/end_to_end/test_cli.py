@@ -149,7 +149,7 @@ def test_predict_csv_and_npy_agree_with_the_library(files, tmp_path):
 
 def test_predict_in_chunks_is_the_same(files, tmp_path, monkeypatch):
     usimul("predict", files / "model", files / "X_test.npy", "-o", tmp_path / "whole.csv")
-    monkeypatch.setattr("usimul.cli.files.CHUNK_VALUES", 14)
+    monkeypatch.setattr("usimul.points.base.CHUNK_VALUES", 14)
     usimul("predict", files / "model", files / "X_test.npy", "-o", tmp_path / "parts.csv")
     whole, parts = (np.loadtxt(tmp_path / f"{n}.csv", delimiter=",", skiprows=1) for n in ("whole", "parts"))
     assert np.array_equal(whole[:, :2], parts[:, :2])
@@ -361,6 +361,7 @@ def test_bad_files(files, tmp_path):
     whole = (files / "train.npz").read_bytes()
     (tmp_path / "cut.npz").write_bytes(whole[: len(whole) // 2])
     (tmp_path / "points.csv").write_text("1,2\n")
+    (tmp_path / "points.txt").write_text("1,2\n")
     np.savez(tmp_path / "two.npz", a=np.zeros((300, 2)), b=np.zeros((300, 2)))
     np.save(tmp_path / "objects.npy", np.array([[{}]], dtype=object))
     for suffix in ("npy", "npz"):
@@ -374,7 +375,8 @@ def test_bad_files(files, tmp_path):
         refused("train", tmp_path / f"nothing.{suffix}", *tail, match=rf"not a whole .{suffix} file.*the file is empty")
         found = refused("train", tmp_path / f"text.{suffix}", *tail, match="of another format")
         assert "pickle" not in found.stderr
-    refused("train", tmp_path / "points.csv", *tail, match="must be a .npy or .npz file")
+    refused("train", tmp_path / "points.csv", *tail, match="must name its columns in the first line.*numbers: 1, 2")
+    refused("train", tmp_path / "points.txt", *tail, match="must be a .npy or .npz file, a table")
     refused("train", tmp_path / "two.npz", *tail, match="several arrays.*a, b.*--key")
     refused("train", tmp_path / "two.npz", *tail, "--key", "c", match="no array 'c'")
     refused("train", tmp_path / "cut.npz", *tail, match="not a whole .npz file")
@@ -383,14 +385,15 @@ def test_bad_files(files, tmp_path):
     assert {p.name for p in tmp_path.iterdir()} == before
 
 
-def test_a_table_of_triplets_is_no_supervision_file_yet(files, tmp_path):
+def test_bare_rows_of_triplets_are_no_supervision_file_yet(files, tmp_path):
     rows = np.array([[0, 1, 2], [3, 4, 5]])
     np.save(tmp_path / "rows.npy", rows)
     np.savez(tmp_path / "rows.npz", rows=rows)
     np.savetxt(tmp_path / "rows.csv", rows, fmt="%d", delimiter=",")
-    for name in ("rows.npy", "rows.npz", "rows.csv"):
+    advice = r".*usimul.Triplets\(rows, .*save\('file.npz'\)"
+    for name, words in (("rows.npy", advice), ("rows.npz", advice), ("rows.csv", " must name its columns")):
         given = ["train", files / "X_train.npy", tmp_path / name, "--prior", 0.3, "-o", tmp_path / "m"]
-        refused(*given, match=r"rows.(npy|npz|csv)'.*usimul.Triplets\(rows, .*save\('file.npz'\)")
+        refused(*given, match=rf"{name}'{words}")
     assert not (tmp_path / "m").exists()
 
 

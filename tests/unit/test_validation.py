@@ -27,6 +27,41 @@ class TestErrors:
         )
 
 
+class TestProblems:
+    def test_none(self):
+        problems = v.Problems("x.csv")
+        assert not problems
+        problems.refuse()
+
+    def test_one(self):
+        problems = v.Problems("x.csv")
+        problems.add("Ids must differ", "'a' is twice", advice="Rename one.")
+        assert str(problems) == "'x.csv': Ids must differ. 'a' is twice. Rename one."
+        with pytest.raises(v.FileFormatError, match=r"Ids must differ"):
+            problems.refuse(v.FileFormatError)
+
+    def test_each_sort_is_shown_and_all_are_counted(self):
+        problems = v.Problems("x.csv")
+        for i in range(1500):
+            problems.add("Cells must be numbers", f"line {i}")
+        problems.add("Columns must have names")
+        problems.add("Cells must be numbers", times=500)
+        assert len(problems) == 2001
+        head, cells, columns = str(problems).split("\n")
+        assert head == "'x.csv' has 2,001 problems:"
+        assert (
+            cells
+            == f"  - Cells must be numbers. Line 0; {'; '.join(f'line {i}' for i in range(1, 10))}; and 1,990 more."
+        )
+        assert columns == "  - Columns must have names."
+
+    def test_advice_alone_is_no_problem(self):
+        problems = v.Problems("x.csv")
+        problems.add("Ids must be known", "'a' is not")
+        problems.add("Ids must be known", advice="Name them.", times=0)
+        assert str(problems) == "'x.csv': Ids must be known. 'a' is not. Name them."
+
+
 class TestChoice:
     def test_known(self):
         assert v.check_choice("b", iter(["a", "b"]), "x") == "b"

@@ -22,10 +22,11 @@ __all__ = ["COMMANDS", "main"]
 
 COMMANDS = {
     "demo": ("usimul.cli.demo", "Train four methods on embedded data and compare them; about a minute."),
-    "train": ("usimul.cli.train", "Train a classifier from a supervision file and save it."),
+    "check": ("usimul.cli.check", "Look at points and supervision, and tell every problem found."),
+    "train": ("usimul.cli.train", "Train a classifier from points and supervision, and save it."),
     "predict": ("usimul.cli.predict", "Predict classes and scores with a saved classifier."),
     "evaluate": ("usimul.cli.evaluate", "Judge a saved classifier without labels, or with them."),
-    "sample": ("usimul.cli.sample", "Draw a supervision file from labels: a simulated collection."),
+    "sample": ("usimul.cli.sample", "Draw supervision from labels: a simulated collection."),
     "reproduce": ("usimul.cli.reproduce", "Run the paper's tables and figures, on demand and resumable."),
     "methods": ("usimul.cli.methods", "List the methods, or explain one."),
     "datasets": ("usimul.cli.datasets", "List the data sets that are known by name; get, check, describe."),

@@ -7,24 +7,37 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from usimul.cli.options import points_options, supervision_options
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from usimul.cli.files import Points
     from usimul.estimators import WeakClassifier
 
 FILE = click.Path(exists=True, dir_okay=False, readable=True, path_type=Path)
+FILE_OR_FOLDER = click.Path(exists=True, readable=True, path_type=Path)
 
 
 @click.command()
 @click.argument("model", type=click.Path(path_type=Path))
-@click.argument("points", type=FILE)
+@click.argument("points", type=FILE_OR_FOLDER)
 @click.option("--supervision", type=FILE, help="Tuples over the rows of POINTS, not trained on: label-free estimate.")
-@click.option("--labels", type=FILE, help="Label of each row of POINTS (.npy): accuracy.")
-@click.option("--key", help="Name of the array in a .npz file of points. Default: X, or the only one.")
+@click.option("--labels", type=FILE, help="Label of each point, .npy or a table, by ids if both have them: accuracy.")
+@click.option("--column", help="Column of labels in a table. Default: label, or the only one.")
+@points_options
+@supervision_options
 @click.option("--device", default="cpu", show_default=True, help="torch device.")
 def command(
-    model: Path, points: Path, supervision: Path | None, labels: Path | None, key: str | None, device: str
+    model: Path,
+    points: Path,
+    supervision: Path | None,
+    labels: Path | None,
+    column: str | None,
+    device: str,
+    reading: dict[str, Any],
+    about: dict[str, Any],
 ) -> None:
     """Judge the classifier saved in the folder MODEL on POINTS: by fresh tuples without labels, or by labels."""
     if supervision is None and labels is None:
@@ -35,14 +48,12 @@ def command(
     from usimul.cli.judge import degenerate, orientation_line, risk_lines, share_line
     from usimul.cli.predict import check_features, predictions, read_classifier
 
-    tuples = None if supervision is None else read_supervision(supervision)
-    truth = None if labels is None else read_labels(labels)
+    truth = None if labels is None else read_labels(labels, column=column)
     estimator = read_classifier(model, device)
-    pool = read_points(points, key)
-    check_features(estimator, pool)
-    if tuples is not None:
-        tuples.check_pool(len(pool.rows))
-    positive = None if truth is None else _positive(truth, estimator, len(pool.rows))
+    pool = read_points(points, **reading)
+    pool = check_features(estimator, pool)
+    tuples = None if supervision is None else read_supervision(supervision, pool, about)
+    positive = None if truth is None else _positive(_by_ids(*truth, pool), estimator, len(pool.rows))
     scores = np.concatenate([part for _, _, part in predictions(estimator, pool)])
     share = float(np.mean(scores >= 0))
     click.echo(f"method               {estimator.method_}, model {estimator.model_}")
@@ -58,6 +69,21 @@ def command(
     words = degenerate(share, estimator.prior_)
     if words:
         click.echo(f"warning: {words}", err=True)
+
+
+def _by_ids(truth: NDArray[Any], ids: tuple[str, ...] | None, pool: Points) -> NDArray[Any]:
+    """Return the labels in the order of the points, if both have ids."""
+    from usimul.validation import Problems
+
+    if ids is None or pool.ids is None:
+        return truth
+    place = {name: row for row, name in enumerate(ids)}
+    problems = Problems(pool.source)
+    for name in pool.ids:
+        if name not in place:
+            problems.add("Every point needs a label", f"{name!r} has none")
+    problems.refuse()
+    return truth[[place[name] for name in pool.ids]]
 
 
 def _positive(truth: NDArray[Any], estimator: WeakClassifier, n: int) -> NDArray[np.bool_]:

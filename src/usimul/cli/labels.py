@@ -117,7 +117,7 @@ class Source:
 def _read_posterior(path: Path) -> NDArray[np.float64]:
     import numpy as np
 
-    from usimul.cli.files import read_array
+    from usimul.points.arrays import read_array
     from usimul.validation import InputError
 
     found = read_array(path)

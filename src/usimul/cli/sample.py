@@ -28,7 +28,13 @@ CONFIDENCES = ("similarity-confidence", "confidence-difference")
 
 @click.command()
 @click.argument("labels", metavar="SOURCE")
-@click.option("--output", "-o", required=True, type=click.Path(path_type=Path), help="Supervision file to make (.npz).")
+@click.option(
+    "--output",
+    "-o",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="Supervision file to make: .npz, .parquet, .jsonl or .csv.",
+)
 @click.option("--n", "n", required=True, type=int, help="Number of tuples.")
 @click.option("--unlabeled", "n_unlabeled", default=0, show_default=True, help="Number of unlabeled points.")
 @click.option(
@@ -41,6 +47,8 @@ CONFIDENCES = ("similarity-confidence", "confidence-difference")
 @click.option("--replace/--no-replace", default=True, show_default=True, help="Whether a point may occur again.")
 @click.option("--seed", default=0, show_default=True, help="Same seed, same draw.")
 @click.option("--key", help="Name of the array in a .npz file of labels.")
+@click.option("--column", help="Column of labels in a table. Default: label, or the only one.")
+@click.option("--id-column", help="Column of ids in a table of labels. Default: id, if there is one.")
 @click.option("--overwrite", is_flag=True, help="Replace an existing file.")
 @source_options
 def command(
@@ -56,26 +64,32 @@ def command(
     replace: bool,
     seed: int,
     key: str | None,
+    column: str | None,
+    id_column: str | None,
     overwrite: bool,
     posterior: str | None,
     **of_sets: Any,
 ) -> None:
     """Draw tuples from SOURCE, as an honest annotator would answer, and write a supervision file.
 
-    SOURCE is a file of labels (.npy, +1 and -1), or the name of a data set; rows then refer to its training part. The
-    file holds row numbers and no labels, unless --kind labels asks for them.
+    SOURCE is a file of labels (+1 and -1), .npy, .npz, or a table (.csv, .parquet, .jsonl), or the name of a data set;
+    rows then refer to its training part. The output holds no labels, unless --kind labels asks for them. It names
+    points by row numbers; a table names them by ids if SOURCE has ids.
     """
     import inspect
 
     from usimul import sampling
-    from usimul.cli.files import check_new_file, read_labels
+    from usimul.cli.files import SUPERVISION, check_new_file, read_labels
     from usimul.cli.labels import find_source
-    from usimul.supervision import Supervision
+    from usimul.supervision import Supervision, write_supervision
     from usimul.validation import InputError
 
-    check_new_file(output, (".npz",), overwrite=overwrite)
+    check_new_file(output, SUPERVISION, overwrite=overwrite)
     source = find_source(labels, positive=positive, **of_sets)
-    y = read_labels(Path(labels), key) if source.data is None else source.y
+    if source.data is None:
+        y, ids = read_labels(Path(labels), key=key, column=column, id_column=id_column)
+    else:
+        y, ids = source.y, None
     if positive:
         import numpy as np
 
@@ -97,7 +111,7 @@ def command(
     if "posterior" in takes:
         given["posterior"] = source.posterior(posterior, prior, seed)
     sup: Supervision = sampler(y, n, prior=prior, replace=replace, random_state=seed, **given)
-    sup.save(output)
+    write_supervision(sup, output, ids=None if output.suffix == ".npz" else ids)
     click.echo(f"{sup!r} in {output}")
     if source.origin:
         click.echo(source.origin)

@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from usimul.cli.options import points_options, supervision_options
+
 if TYPE_CHECKING:
     from usimul.cli.files import Points
     from usimul.estimators import WeakClassifier
     from usimul.supervision import Supervision
 
 FILE = click.Path(exists=True, dir_okay=False, readable=True, path_type=Path)
+FILE_OR_FOLDER = click.Path(exists=True, readable=True, path_type=Path)
 
 
 def _parse_option(text: str) -> tuple[str, Any]:
@@ -39,7 +42,7 @@ def _parse_shape(text: str | None) -> tuple[int, int, int] | None:
 
 
 @click.command(epilog="Ctrl-C saves what was trained so far, marked as interrupted.")
-@click.argument("points", type=FILE)
+@click.argument("points", type=FILE_OR_FOLDER)
 @click.argument("supervision", type=FILE)
 @click.option("--output", "-o", required=True, type=click.Path(path_type=Path), help="Model folder to make.")
 @click.option("--prior", type=float, help="Share of positives, P(y = +1). Needed by all methods but supervised.")
@@ -61,7 +64,8 @@ def _parse_shape(text: str | None) -> tuple[int, int, int] | None:
 @click.option("--scaling", default="auto", show_default=True, help="`auto`, `feature`, `global` or `none`.")
 @click.option("--image-shape", help="CHANNELS,HEIGHT,WIDTH of one row, for cnn and resnet34 on flat points.")
 @click.option("--option", "options", multiple=True, metavar="KEY=VALUE", help="Option of the method; repeatable.")
-@click.option("--key", help="Name of the array in a .npz file of points. Default: X, or the only one.")
+@points_options
+@supervision_options
 @click.option("--overwrite", is_flag=True, help="Replace an existing model folder.")
 @click.option("--discard-on-interrupt", is_flag=True, help="Ctrl-C saves nothing.")
 def command(
@@ -71,22 +75,24 @@ def command(
     seed: int,
     options: tuple[str, ...],
     image_shape: str | None,
-    key: str | None,
+    reading: dict[str, Any],
+    about: dict[str, Any],
     overwrite: bool,
     discard_on_interrupt: bool,
     **settings: Any,
 ) -> None:
-    """Train a classifier on POINTS (.npy or .npz) with the tuples of SUPERVISION (.npz), and save it as a folder.
+    """Train a classifier on POINTS with the tuples of SUPERVISION, and save it as a folder.
 
-    POINTS holds one point a row; images may keep their shape. SUPERVISION is what `usimul sample` or
-    Supervision.save() wrote. Everything is checked before training starts.
+    POINTS is .npy, .npz, a table (.csv, .parquet, .jsonl) with one point a row, or a folder or .zip of images.
+    SUPERVISION is .npz, or a table with one tuple a row. `usimul check` looks at both and changes nothing.
+    Everything is checked before training starts.
     """
     chosen = dict(_parse_option(text) for text in options)
     shape = _parse_shape(image_shape)
     from usimul.cli.files import read_points, read_supervision
 
-    tuples = read_supervision(supervision)
-    pool = read_points(points, key)
+    pool = read_points(points, **reading, fitting=True)
+    tuples = read_supervision(supervision, pool, about)
 
     from usimul.estimators import WeakClassifier
     from usimul.export import check_device, check_new_folder
@@ -124,13 +130,11 @@ def _finish(
     overwrite: bool,
     discard: bool,
 ) -> None:
-    from usimul.export import save
-
     if interrupted and (discard or not hasattr(estimator, "module_")):
         why = "as asked" if hasattr(estimator, "module_") else "nothing was trained yet"
         click.echo(f"Training was interrupted; nothing was saved ({why}).", err=True)
         click.get_current_context().exit(130)
-    save(estimator, output, overwrite=overwrite)
+    _save_with_names(estimator, pool, output, overwrite)
     if interrupted:
         click.echo(
             f"Training was interrupted after epoch {len(estimator.history_['risk'])}; the model at that moment was "
@@ -139,6 +143,19 @@ def _finish(
         )
         click.get_current_context().exit(130)
     _report(estimator, pool, tuples, output)
+
+
+def _save_with_names(estimator: WeakClassifier, pool: Points, output: Path, overwrite: bool) -> None:
+    """Save the names of the features too; afterwards scikit-learn would miss them in the plain rows of a report."""
+    import numpy as np
+
+    from usimul.export import save
+
+    if pool.feature_names is not None:
+        estimator.feature_names_in_ = np.array(pool.feature_names, dtype=object)
+    save(estimator, output, overwrite=overwrite)
+    if pool.feature_names is not None:
+        del estimator.feature_names_in_
 
 
 def _report(estimator: WeakClassifier, pool: Points, tuples: Supervision, output: Path) -> None:

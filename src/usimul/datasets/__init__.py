@@ -21,6 +21,8 @@ from usimul.datasets.kmnist import KMNIST
 from usimul.datasets.mias import MIAS
 from usimul.datasets.mnist import FASHION_MNIST, MNIST
 from usimul.datasets.msld import MSLD
+from usimul.datasets.partial_labels import BIRDSONG, FGNET, LOST, MSRCV2, YAHOO_NEWS
+from usimul.datasets.pendigits import PENDIGITS
 from usimul.datasets.records import DatasetRecord, Edition, RawData, Task
 from usimul.datasets.svhn import SVHN
 from usimul.datasets.synthetic import GAUSSIANS, gaussian_bayes_accuracy, make_gaussians
@@ -50,6 +52,7 @@ RECORDS: dict[str, DatasetRecord] = {
     for record in (
         *(DIGITS, BREAST_CANCER, GAUSSIANS, MNIST, FASHION_MNIST),
         *(KMNIST, CIFAR10, SVHN, MSLD, HAM10000, MIAS, DDSM),
+        *(PENDIGITS, LOST, MSRCV2, BIRDSONG, FGNET, YAHOO_NEWS),
     )
 }
 

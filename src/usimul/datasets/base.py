@@ -240,7 +240,10 @@ negatives. Got 90.
 
 
 def stratified_split(
-    classes: NDArray[Any], test_share: float, random_state: int | np.random.Generator | np.random.RandomState | None
+    classes: NDArray[Any],
+    test_share: float,
+    random_state: int | np.random.Generator | np.random.RandomState | None,
+    round_up: bool = False,
 ) -> tuple[IntArray, IntArray]:
     """Return training and test rows; each class gives ``test_share`` of its rows, rounded, to the test part.
 
@@ -255,7 +258,9 @@ def stratified_split(
     in_test = np.zeros(len(classes), dtype=bool)
     for label in np.unique(classes):
         rows = np.flatnonzero(classes == label)
-        in_test[rng.permutation(rows)[: round(share * rows.size)]] = True
+        # Less a little, so that a product meant to be whole is not lifted by its rounding error.
+        n_test = math.ceil(share * rows.size - 1e-9) if round_up else round(share * rows.size)
+        in_test[rng.permutation(rows)[:n_test]] = True
     return np.flatnonzero(~in_test), np.flatnonzero(in_test)
 
 

@@ -138,6 +138,8 @@ class Task:
         Where the split comes from.
     stratify
         Without a published split, a fifth is the test part, drawn by original ``"class"`` or by ``"side"``.
+    round_up
+        Whether a part of a point goes to the test part, as in ConfDiff's code; otherwise to the nearer one.
     """
 
     name: str
@@ -146,6 +148,7 @@ class Task:
     classes: str
     origin: str
     stratify: str = "side"
+    round_up: bool = False
 
 
 @dataclass(frozen=True)
@@ -213,7 +216,7 @@ class DatasetRecord:
             train, test = (kept[rows] for rows in grouped_split(raw.groups[kept], y[kept], TEST_SHARE, random_state))
         else:
             strata = (raw.classes if task.stratify == "class" else y)[kept]
-            train, test = (kept[rows] for rows in stratified_split(strata, TEST_SHARE, random_state))
+            train, test = (kept[rows] for rows in stratified_split(strata, TEST_SHARE, random_state, task.round_up))
         X_train, X_test = _scaled(raw, train), _scaled(raw, test)
         if raw.standardise:
             # Statistics of the training part only; those of all rows would let the test part leak into training.

@@ -63,6 +63,8 @@ class Supervision:
     value_range: ClassVar[tuple[float, float] | None] = None
     worlds: ClassVar[tuple[str, ...]] = ()
     sampler: ClassVar[str] = ""
+    columns: ClassVar[tuple[str, ...]] = ()  # of a tuple in a table, one for each point
+    value_column: ClassVar[str | None] = None
 
     _registry: ClassVar[dict[str, type[Supervision]]] = {}
 

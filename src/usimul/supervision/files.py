@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from usimul.files import whole_file
 from usimul.validation import FileFormatError, InputError
 
-__all__ = ["ARRAYS", "SCALARS", "read_file", "write_file"]
+__all__ = ["ARRAYS", "FORMAT", "FORMAT_VERSION", "SCALARS", "check_header", "read_file", "write_file"]
 
 FORMAT = "usimul-supervision"
 FORMAT_VERSION = 1
@@ -33,13 +34,22 @@ def write_file(
         raise InputError(f"`path` of a supervision file must end in .npz. Got {str(target)!r}.")
     # The list of arrays lets a reader notice one that a damaged archive directory has lost.
     header = {"format": FORMAT, "version": FORMAT_VERSION, "kind": kind, "arrays": list(arrays), **scalars}
-    partial = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        with partial.open("wb") as handle:
-            np.savez_compressed(handle, **{"header": np.array(json.dumps(header)), **arrays})  # type: ignore[arg-type]
-        partial.replace(target)
-    finally:
-        partial.unlink(missing_ok=True)
+    with whole_file(target) as handle:
+        np.savez_compressed(handle, **{"header": np.array(json.dumps(header)), **arrays})  # type: ignore[arg-type]
+
+
+def check_header(path: Path, header: object) -> dict[str, Any]:
+    """Return a header of this format and version, or say what it is instead."""
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
+        raise FileFormatError(f"{str(path)!r} is not a usimul supervision file.")
+    version = header.get("version")
+    if version != FORMAT_VERSION or isinstance(version, (bool, float)):
+        older = isinstance(version, int) and version < FORMAT_VERSION
+        why = "No release has written that version" if older else "Use a usimul release that matches the file"
+        raise FileFormatError(
+            f"{str(path)!r} has format version {version!r}; this usimul reads version {FORMAT_VERSION}. {why}."
+        )
+    return header
 
 
 def read_file(path: str | os.PathLike[str]) -> tuple[object, dict[str, Any]]:
@@ -58,13 +68,7 @@ def read_file(path: str | os.PathLike[str]) -> tuple[object, dict[str, Any]]:
             f"{str(source)!r} is not a whole supervision file ({type(error).__name__}: {error}). "
             "Write one with Supervision.save()."
         ) from error
-    if not isinstance(header, dict) or header.get("format") != FORMAT:
-        raise FileFormatError(f"{str(source)!r} is not a usimul supervision file.")
-    if header.get("version") != FORMAT_VERSION:
-        raise FileFormatError(
-            f"{str(source)!r} has format version {header.get('version')!r}; this usimul reads version "
-            f"{FORMAT_VERSION}. Use a usimul release that matches the file."
-        )
+    header = check_header(source, header)
     strangers = sorted((set(content) - set(ARRAYS)) | (set(header) - set(SCALARS) - _HEADER))
     if strangers or header.get("arrays") != list(content) or "rows" not in content:
         what = f"has unexpected content ({', '.join(strangers)})" if strangers else "has lost some of its arrays"

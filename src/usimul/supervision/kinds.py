@@ -47,6 +47,7 @@ class Triplets(Supervision):
     width = 3
     worlds = WORLDS
     sampler = "sample_triplets"
+    columns = ("anchor", "companion1", "companion2")
 
 
 class SimilarPairs(Supervision):
@@ -56,6 +57,7 @@ class SimilarPairs(Supervision):
     source = "similar"
     width = 2
     sampler = "sample_similar_pairs"
+    columns = ("first", "second")
 
 
 class DissimilarPairs(Supervision):
@@ -65,6 +67,7 @@ class DissimilarPairs(Supervision):
     source = "dissimilar"
     width = 2
     sampler = "sample_dissimilar_pairs"
+    columns = ("first", "second")
 
 
 class ComparedPairs(Supervision):
@@ -74,6 +77,7 @@ class ComparedPairs(Supervision):
     source = "compared"
     width = 2
     sampler = "sample_compared_pairs"
+    columns = ("first", "second")
 
 
 class SimilarityConfidence(Supervision):
@@ -83,6 +87,8 @@ class SimilarityConfidence(Supervision):
     source = "pairs"
     width = 2
     sampler = "sample_similarity_confidence"
+    columns = ("first", "second")
+    value_column = "confidence"
     value_range = (0.0, 1.0)
 
 
@@ -93,6 +99,8 @@ class ConfidenceDifference(Supervision):
     source = "pairs"
     width = 2
     sampler = "sample_confidence_difference"
+    columns = ("first", "second")
+    value_column = "difference"
     value_range = (-1.0, 1.0)
 
 
@@ -103,6 +111,7 @@ class Unlabeled(Supervision):
     source = "points"
     width = 1
     sampler = "sample_unlabeled"
+    columns = ("point",)
 
 
 class Labels(Supervision):
@@ -113,6 +122,8 @@ class Labels(Supervision):
     width = 1
     value_range = (-1.0, 1.0)
     sampler = "sample_labels"
+    columns = ("point",)
+    value_column = "label"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -148,6 +159,8 @@ class PairAnswers(_TwoAnswers):
     width = 2
     answers = ("similar", "dissimilar")
     sampler = "sample_pair_answers"
+    columns = ("first", "second")
+    value_column = "answer"
 
 
 class TripletAnswers(_TwoAnswers):
@@ -160,6 +173,8 @@ class TripletAnswers(_TwoAnswers):
     width = 3
     answers = ("first", "second")
     sampler = "sample_triplet_answers"
+    columns = ("first", "second", "third")
+    value_column = "answer"
 
 
 class UnlabeledSets(Supervision):
@@ -170,6 +185,8 @@ class UnlabeledSets(Supervision):
     width = 1
     value_range = (0.0, 1.0)
     sampler = "sample_unlabeled_sets"
+    columns = ("point",)
+    value_column = "share"
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -1,0 +1,207 @@
+"""Files of any content: written whole or not at all, and tables read line by line with their line numbers."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import json
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import IO, Any
+
+import numpy as np
+
+from usimul.validation import FileFormatError, InputError, Problems, missing_dependency, nearest
+
+__all__ = [
+    "CSV",
+    "JSONL",
+    "PARQUET",
+    "Table",
+    "check_is_file",
+    "columns_missing",
+    "id_text",
+    "named_columns",
+    "open_csv",
+    "parquet_module",
+    "read_jsonl",
+    "whole_file",
+]
+
+CSV = (".csv", ".tsv")
+JSONL = (".jsonl", ".ndjson")
+PARQUET = (".parquet", ".pq")
+
+
+@contextlib.contextmanager
+def whole_file(path: Path, mode: str = "wb") -> Iterator[IO[Any]]:
+    """Open a file that appears under its name only when the block ends without an error."""
+    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
+    text: dict[str, Any] = {} if "b" in mode else {"encoding": "utf-8", "newline": ""}
+    try:
+        with partial.open(mode, **text) as handle:
+            yield handle
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def parquet_module(purpose: str) -> ModuleType:
+    """Return ``pyarrow.parquet``, or say how to install it."""
+    try:
+        import pyarrow.parquet
+    except ImportError as error:
+        raise missing_dependency("pyarrow", "parquet", purpose) from error
+    module: ModuleType = pyarrow.parquet
+    return module
+
+
+@dataclass(frozen=True)
+class Table:
+    """Named columns and the rows of a table, each with the number by which a reader of the file finds it."""
+
+    columns: list[str]
+    rows: Iterator[tuple[int, Sequence[object]]]
+    header: dict[str, Any] | None = None
+    unit: str = "line"
+
+
+def open_csv(path: Path, problems: Problems) -> Table:
+    """Read the names of the columns, and the rest as text while it is asked for; ragged lines become problems.
+
+    A file that ends in ``.tsv`` is separated by tabs. Empty lines are passed over.
+    """
+    lines = _csv_lines(path)
+    _, names = next(lines, (0, []))
+    columns = [name.strip() for name in names]
+    if not columns:
+        raise FileFormatError(f"{str(path)!r} is empty; expected a first line with the names of the columns.")
+    if all(_is_number(name) for name in columns):
+        raise FileFormatError(
+            f"{str(path)!r} must name its columns in the first line, which holds numbers: {', '.join(columns[:6])}. "
+            "Write a line of names above it."
+        )
+    if len(columns) == 1 and ";" in columns[0]:
+        raise FileFormatError(
+            f"{str(path)!r} must separate columns by commas. Its first line has semicolons: {columns[0][:60]!r}. "
+            "Save it with commas."
+        )
+    return Table(columns, _whole_lines(lines, len(columns), problems))
+
+
+def _csv_lines(path: Path) -> Iterator[tuple[int, list[str]]]:
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as handle:
+            reader = csv.reader(handle, delimiter="\t" if path.suffix.lower() == ".tsv" else ",", strict=True)
+            start = 1
+            for cells in reader:
+                if cells:
+                    yield start, cells
+                start = reader.line_num + 1
+    except UnicodeDecodeError as error:
+        raise FileFormatError(f"{str(path)!r} is no text in UTF-8 ({error}). Save it as UTF-8.") from error
+    except csv.Error as error:
+        raise FileFormatError(f"{str(path)!r} is no whole table; near line {start}: {error}.") from error
+
+
+def _whole_lines(
+    lines: Iterator[tuple[int, list[str]]], width: int, problems: Problems
+) -> Iterator[tuple[int, list[str]]]:
+    for number, cells in lines:
+        if len(cells) == width:
+            yield number, cells
+        else:
+            problems.add(
+                f"Lines must have {width} cells, as the first one has",
+                f"line {number} has {len(cells)}",
+                advice="A comma within a cell needs quotes around the cell.",
+            )
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def read_jsonl(path: Path, problems: Problems) -> Table:
+    """Read one JSON object a line; the columns are all keys in order of appearance, a missing key gives None.
+
+    A first object with the key ``format`` is the header and no row.
+    """
+    header: dict[str, Any] | None = None
+    columns: dict[str, None] = {}
+    found: list[tuple[int, dict[str, object]]] = []
+    try:
+        with path.open(encoding="utf-8-sig") as handle:
+            for number, line in enumerate(handle, 1):
+                if not line.strip():
+                    continue
+                row = _json_object(line)
+                if row is None:
+                    problems.add("Every line must be one JSON object", f"line {number} is not: {line.strip()[:40]!r}")
+                elif "format" in row and number == 1:
+                    header = row
+                else:
+                    columns.update(dict.fromkeys(row))
+                    found.append((number, row))
+    except UnicodeDecodeError as error:
+        raise FileFormatError(f"{str(path)!r} is no text in UTF-8 ({error}). Save it as UTF-8.") from error
+    if not found and header is None and not problems:
+        raise FileFormatError(f"{str(path)!r} is empty; expected one JSON object a line.")
+    names = list(columns)
+    return Table(names, ((number, [row.get(name) for name in names]) for number, row in found), header)
+
+
+def _json_object(line: str) -> dict[str, Any] | None:
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def named_columns(names: Sequence[str]) -> list[str]:
+    """Return the columns of a Parquet file or Arrow table without the unnamed index that pandas adds.
+
+    >>> named_columns(["age", "__index_level_0__"])
+    ['age']
+    """
+    return [name for name in names if not re.fullmatch(r"__index_level_\d+__", name)]
+
+
+def id_text(cell: object) -> str | None:
+    """Return an id as text: text without spaces around it, or a whole number; None if it is neither.
+
+    >>> id_text(" a7 "), id_text(7), id_text(7.0), id_text(7.5), id_text("")
+    ('a7', '7', '7', None, None)
+    """
+    if isinstance(cell, str):
+        return cell.strip() or None
+    if isinstance(cell, (int, np.integer)) and not isinstance(cell, bool):
+        return str(int(cell))
+    if isinstance(cell, (float, np.floating)) and float(cell).is_integer():  # whole numbers beside empty cells
+        return str(int(cell))
+    return None
+
+
+def columns_missing(wanted: Sequence[str], columns: Sequence[str], problems: Problems, *, advice: str = "") -> bool:
+    """Note the wanted columns that a table lacks, with those it has; return whether there are any."""
+    missing = [name for name in wanted if name not in columns]
+    for name in missing:
+        has = ", ".join(columns[:20]) + (", ..." if len(columns) > 20 else "") or "none"
+        hint = nearest(name, columns, aside=True)
+        problems.add(f"A column {name!r} is expected", f"the columns are: {has}{hint}", advice=advice)
+    return bool(missing)
+
+
+def check_is_file(path: Path, what: str) -> None:
+    """Raise unless there is a file."""
+    if not path.is_file():
+        raise InputError(f"there is no {what} file {str(path)!r}.")

@@ -1,0 +1,171 @@
+"""Points from tables with types: Arrow and Parquet, pandas, Hugging Face data sets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from usimul.files import named_columns, parquet_module
+from usimul.points.base import FINITE, IMPUTE, Points, check_finite, check_ids
+from usimul.points.tables import choose_columns, numbers_of
+from usimul.validation import FileFormatError, Problems
+
+__all__ = ["points_of_arrow", "points_of_frame", "read_parquet"]
+
+NUMERIC = "Columns must hold numbers"
+
+
+def read_parquet(path: Path, id_column: str | None, ignore: Sequence[str], problems: Problems) -> Points | None:
+    """Read a Parquet file, one batch of rows after the other."""
+    parquet = parquet_module(f"Reading {str(path)!r}")
+    from pyarrow import ArrowException
+
+    try:
+        with parquet.ParquetFile(path) as file:
+            return _from_batches(
+                file.schema_arrow,
+                file.metadata.num_rows,
+                lambda columns: file.iter_batches(columns=columns),
+                str(path),
+                id_column,
+                ignore,
+                problems,
+            )
+    except (ArrowException, OSError) as error:
+        if isinstance(error, (FileNotFoundError, PermissionError)):
+            raise
+        raise FileFormatError(f"{str(path)!r} is not a whole Parquet file ({error}).") from error
+
+
+def points_of_arrow(
+    table: Any, source: str, id_column: str | None, ignore: Sequence[str], problems: Problems
+) -> Points | None:
+    """Take the rows of a ``pyarrow.Table``."""
+    return _from_batches(
+        table.schema,
+        table.num_rows,
+        lambda columns: table.select(columns).to_batches(),
+        source,
+        id_column,
+        ignore,
+        problems,
+    )
+
+
+def _from_batches(
+    schema: Any,
+    n_rows: int,
+    batches: Any,
+    source: str,
+    id_column: str | None,
+    ignore: Sequence[str],
+    problems: Problems,
+) -> Points | None:
+    names = named_columns(schema.names)
+    chosen = choose_columns(names, id_column, ignore, problems)
+    if chosen is None:
+        return None
+    if n_rows == 0:
+        problems.add("At least one point is expected", "the table has no rows")
+        return None
+    types = [_number_type(schema.field(name).type) for name in chosen.names]
+    for name, kind in zip(chosen.names, types, strict=True):
+        if kind is None:
+            problems.add(NUMERIC, f"column {name!r} holds {schema.field(name).type}", advice=_leave_out(name))
+    id_name = None if chosen.id is None else names[chosen.id]
+    usable = [(name, kind) for name, kind in zip(chosen.names, types, strict=True) if kind is not None]
+    rows = np.zeros((n_rows, len(usable)), dtype=np.result_type(*(kind for _, kind in usable)) if usable else float)
+    ids: list[object] = []
+    start = 0
+    for batch in batches([*([id_name] if id_name else []), *(name for name, _ in usable)]):
+        stop = start + batch.num_rows
+        for column, (name, _) in enumerate(usable):
+            values = batch.column(name)
+            if values.null_count:
+                for row in np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False)).tolist():
+                    problems.add(FINITE, f"row {start + row}, column {name!r} is empty", advice=IMPUTE)
+                values = values.fill_null(0)
+            rows[start:stop, column] = values.to_numpy(zero_copy_only=False)
+        if id_name:
+            ids += batch.column(id_name).to_pylist()
+        start = stop
+    texts = None if id_name is None else check_ids(ids, range(n_rows), "row", problems)
+    if not usable:
+        return None
+    points = Points(rows, None, texts, tuple(name for name, _ in usable), source)
+    check_finite(points, problems)
+    return points
+
+
+def _number_type(kind: Any) -> np.dtype[Any] | None:
+    """Return the NumPy type of an Arrow type of numbers; None for others."""
+    import pyarrow.types as kinds
+
+    if not (kinds.is_integer(kind) or kinds.is_floating(kind) or kinds.is_boolean(kind)):
+        return None
+    found: np.dtype[Any] = np.dtype(kind.to_pandas_dtype())
+    return found
+
+
+def _leave_out(name: str) -> str:
+    return f"Leave such a column out: ignore=[{name!r}], --ignore {name}."
+
+
+def points_of_frame(
+    frame: Any, source: str, id_column: str | None, ignore: Sequence[str], problems: Problems
+) -> Points | None:
+    """Take the rows of a ``pandas.DataFrame``; an index with the name of the id column gives the ids."""
+    if frame.index.name is not None and frame.index.name not in frame.columns:
+        by_index = frame.index.name == (id_column or "id")
+        frame = frame.reset_index() if by_index else frame
+    columns = [name if isinstance(name, str) else str(name) for name in frame.columns]
+    chosen = choose_columns(columns, id_column, ignore, problems)
+    if chosen is None:
+        return None
+    if len(frame) == 0:
+        problems.add("At least one point is expected", "the table has no rows")
+        return None
+    parts = [
+        _column(frame.iloc[:, place], name, problems) for place, name in zip(chosen.features, chosen.names, strict=True)
+    ]
+    ids = None
+    if chosen.id is not None:
+        ids = check_ids(frame.iloc[:, chosen.id].tolist(), range(len(frame)), "row", problems)
+    points = Points(np.column_stack(parts), None, ids, chosen.names, source)
+    check_finite(points, problems)
+    return points
+
+
+def _column(values: Any, name: str, problems: Problems) -> NDArray[Any]:
+    """Return one pandas column as numbers, with zero in place of each problem."""
+    kind = values.dtype
+    if isinstance(kind, np.dtype) and kind.kind in "iufb":
+        array: NDArray[Any] = values.to_numpy()
+        if kind.kind == "f":
+            missing = np.flatnonzero(np.isnan(array))
+            _note_empty(missing.tolist(), name, problems)
+            array = np.where(np.isnan(array), 0.0, array).astype(kind) if missing.size else array
+        return array
+    is_number = getattr(kind, "_is_numeric", False) or getattr(kind, "_is_boolean", False)
+    if is_number and str(kind) != "category":  # Int64, Float32, boolean
+        _note_empty(np.flatnonzero(values.isna().to_numpy()).tolist(), name, problems)
+        return np.asarray(values.to_numpy(dtype=np.float64, na_value=0.0))
+    if (isinstance(kind, np.dtype) and kind.kind == "O") or str(kind) in ("str", "string"):
+        cells = [[_plain(cell)] for cell in values]
+        return numbers_of(cells, range(len(cells)), [name], "row", False, problems)[:, 0]
+    problems.add(NUMERIC, f"column {name!r} holds {kind}", advice=_leave_out(name))
+    return np.zeros(len(values))
+
+
+def _note_empty(rows: Iterable[int], name: str, problems: Problems) -> None:
+    for row in rows:
+        problems.add(FINITE, f"row {row}, column {name!r} is empty or NaN", advice=IMPUTE)
+
+
+def _plain(cell: Any) -> object:
+    """Return a NumPy number as a Python one, so that it is shown as written."""
+    return cell.item() if isinstance(cell, np.generic) else cell

@@ -1,0 +1,256 @@
+"""Points from images: a folder, a zip archive read in place, or pictures already open."""
+
+from __future__ import annotations
+
+import functools
+import io
+import os
+import re
+import warnings
+import zipfile
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from usimul.points.base import Points, check_ids
+from usimul.validation import FileFormatError, InputTypeError, Problems, check_count
+
+__all__ = ["MODES", "check_resize", "points_of_images", "read_folder", "read_zip"]
+
+SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp")
+FORMATS = ("PNG", "JPEG", "BMP", "TIFF", "WEBP")
+MODES = ("grey", "rgb")
+MAX_UNPACKED = 8 << 30
+"""Most bytes that the images of an archive may have together, unpacked."""
+
+_GREY = ("1", "L", "LA", "La")
+_DEEP = ("I", "F")  # and I;16: converting them to 8 bits cuts off instead of scaling
+_WHOLE = "Images must be whole"
+
+Opener = Callable[[], Any]
+Found = TypeVar("Found")
+
+
+@dataclass(frozen=True)
+class _Header:
+    """What is known of an image before its pixels are decoded."""
+
+    size: tuple[int, int]  # height, width, upright
+    grey: bool
+
+
+def read_folder(path: Path, resize: tuple[int, int] | None, mode: str | None, problems: Problems) -> Points | None:
+    """Read all images of a folder and its sub-folders; ids are paths relative to it. Other and hidden files stay."""
+    names = []
+    for folder, inner, files in os.walk(path, onerror=_refuse):
+        inner[:] = [name for name in inner if not name.startswith(".")]
+        names += [(Path(folder) / name).relative_to(path).as_posix() for name in files if _is_image(name)]
+
+    return _read(
+        {name: functools.partial(str, path / name) for name in sorted(names)}, str(path), resize, mode, problems
+    )
+
+
+def read_zip(path: Path, resize: tuple[int, int] | None, mode: str | None, problems: Problems) -> Points | None:
+    """Read all images of an archive without unpacking it to the disk; ids are the paths inside."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = [info for info in archive.infolist() if not info.is_dir() and _is_image(info.filename)]
+            openers = {info.filename: functools.partial(_unpack, archive, info) for info in _safe(members, problems)}
+            if not openers and problems:
+                return None
+            return _read(dict(sorted(openers.items())), str(path), resize, mode, problems, most=MAX_UNPACKED)
+    except (zipfile.BadZipFile, zipfile.LargeZipFile, EOFError) as error:
+        raise FileFormatError(f"{str(path)!r} is not a whole zip archive ({error}).") from error
+
+
+def _refuse(error: OSError) -> None:
+    """Raise where walking would pass over a folder that cannot be read."""
+    raise error
+
+
+def _is_image(name: str) -> bool:
+    parts = name.replace("\\", "/").split("/")
+    hidden = any(part.startswith(".") and part != ".." for part in parts) or "__MACOSX" in parts
+    return not hidden and name.lower().endswith(SUFFIXES)
+
+
+def _safe(members: list[zipfile.ZipInfo], problems: Problems) -> list[zipfile.ZipInfo]:
+    """Return the members that may be read; all others become problems."""
+    from PIL import Image
+
+    kept, seen, total = [], set[str](), 0
+    # An uncompressed picture with 4 bytes for each of the most pixels that Pillow takes.
+    most = 4 * (Image.MAX_IMAGE_PIXELS or MAX_UNPACKED // 4) + (1 << 20)
+    for info in members:
+        name = info.filename
+        if re.match(r"[/\\]|[A-Za-z]:", name) or ".." in re.split(r"[/\\]", name):
+            problems.add("Members must lie inside the archive, without '..' or an absolute path", repr(name))
+        elif info.flag_bits & 1:
+            problems.add("Members must not be encrypted", repr(name))
+        elif name in seen:
+            problems.add("Members must have different names", f"{name!r} occurs again")
+        elif info.file_size > most:
+            problems.add(f"Members must have at most {most:,} bytes", f"{name!r} has {info.file_size:,}")
+        else:
+            kept.append(info)
+            seen.add(name)
+            total += info.file_size
+    if total > MAX_UNPACKED:
+        problems.add(
+            f"The images of an archive may have at most {MAX_UNPACKED:,} bytes together, unpacked",
+            f"these have {total:,}",
+            advice="Unpack it yourself, and name the folder.",
+        )
+        return []
+    return kept
+
+
+def _read(
+    openers: dict[str, Opener],
+    source: str,
+    resize: tuple[int, int] | None,
+    mode: str | None,
+    problems: Problems,
+    *,
+    most: int | None = None,
+) -> Points | None:
+    if not openers:
+        problems.add("At least one image is expected", f"no name ends in {', '.join(SUFFIXES)}")
+        return None
+    ids = check_ids(list(openers), range(len(openers)), "image", problems)
+    pictures = [(name, functools.partial(_open, opener)) for name, opener in openers.items()]
+    return points_of_images(pictures, source, resize, mode, problems, ids=ids, most=most)
+
+
+def _unpack(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> io.BytesIO:
+    return io.BytesIO(archive.read(info))
+
+
+def _open(file: Opener) -> Any:
+    from PIL import Image
+
+    return Image.open(file(), formats=FORMATS)
+
+
+def points_of_images(
+    pictures: Iterable[tuple[str, Opener]],
+    source: str,
+    resize: tuple[int, int] | None,
+    mode: str | None,
+    problems: Problems,
+    *,
+    ids: tuple[str, ...] | None = None,
+    most: int | None = None,
+) -> Points | None:
+    """Decode pictures into rows of bytes; one that is damaged becomes a problem, and the rest is still looked at.
+
+    More than ``most`` bytes of pixels are refused: small files may hold large pictures.
+    """
+    pictures = list(pictures)
+    headers = dict[str, _Header]()
+    for name, opener in pictures:
+        header = _attempt(name, opener, functools.partial(_header, name, problems), problems)
+        if header is not None:
+            headers[name] = header
+    sizes = Counter(header.size for header in headers.values())
+    if len(sizes) > 1 and resize is None:
+        for (height, width), n in sizes.most_common():
+            example = next(name for name, header in headers.items() if header.size == (height, width))
+            problems.add(
+                "Images must have one size",
+                f"{n} of {height} x {width}, such as {example!r}",
+                advice="Pass resize=(height, width), --resize HEIGHT WIDTH.",
+            )
+    if not sizes:
+        return None
+    size = resize or sizes.most_common(1)[0][0]
+    grey = mode == "grey" if mode else all(header.grey for header in headers.values())
+    channels = 1 if grey else 3
+    n_bytes = len(pictures) * channels * size[0] * size[1]
+    if most is not None and n_bytes > most:
+        problems.add(
+            f"The pixels of an archive may have at most {most:,} bytes together",
+            f"these have {n_bytes:,}",
+            advice="Bring them to a smaller size, --resize, or unpack them yourself, and name the folder.",
+        )
+        return None
+    rows = np.zeros((len(pictures), channels * size[0] * size[1]), dtype=np.uint8)
+    for row, (name, opener) in enumerate(pictures):
+        decode = functools.partial(_pixels, name, grey, resize, problems)
+        pixels = _attempt(name, opener, decode, problems) if name in headers else None
+        if pixels is not None and pixels.size == rows.shape[1]:
+            rows[row] = pixels.ravel()
+    return Points(rows, (channels, *size), ids, None, source)
+
+
+def _header(name: str, problems: Problems, picture: Any) -> _Header | None:
+    """Look at size and kind; what cannot become 8-bit pixels is a problem."""
+    if picture.mode.split(";")[0] in _DEEP:
+        problems.add(
+            "Images must have 8 bits for each channel",
+            f"{name!r} has mode {picture.mode}",
+            advice="Scale such images yourself, and save them as an array, .npy.",
+        )
+        return None
+    if getattr(picture, "n_frames", 1) > 1:
+        problems.add("Files must hold one picture", f"{name!r} holds {picture.n_frames}")
+        return None
+    width, height = picture.size
+    turned = picture.getexif().get(0x0112) in (5, 6, 7, 8)  # EXIF: lies on its side
+    return _Header((width, height) if turned else (height, width), picture.mode in _GREY)
+
+
+def _pixels(
+    name: str, grey: bool, resize: tuple[int, int] | None, problems: Problems, picture: Any
+) -> NDArray[np.uint8] | None:
+    """Decode a picture, upright, as bytes with channels first."""
+    from PIL import Image, ImageOps
+
+    picture = ImageOps.exif_transpose(picture)
+    if picture.has_transparency_data and picture.convert("RGBA").getextrema()[3][0] < 255:
+        problems.add(
+            "Images must be opaque",
+            f"{name!r} has transparent pixels",
+            advice="Lay such images on a background of your choice.",
+        )
+        return None
+    picture = picture.convert("L" if grey else "RGB")
+    if resize is not None:
+        picture = picture.resize((resize[1], resize[0]), Image.Resampling.BILINEAR)
+    pixels = np.asarray(picture, dtype=np.uint8)
+    return pixels[None] if grey else np.moveaxis(pixels, 2, 0)
+
+
+def _attempt(name: str, opener: Opener, action: Callable[[Any], Found | None], problems: Problems) -> Found | None:
+    """Open one picture and do something with it; None, with a problem noted, if it is not whole."""
+    from PIL import Image, UnidentifiedImageError
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            warnings.simplefilter("error", Image.DecompressionBombWarning)
+            with opener() as picture:
+                return action(picture)
+    except (Image.DecompressionBombWarning, Image.DecompressionBombError):
+        problems.add(f"Images may have at most {Image.MAX_IMAGE_PIXELS:,} pixels", f"{name!r} has more")
+    except UnidentifiedImageError:
+        problems.add(_WHOLE, f"{name!r} is no image of a known format ({', '.join(FORMATS)})")
+    except Exception as error:  # Pillow's decoders raise ten kinds of errors on damaged bytes
+        problems.add(_WHOLE, f"{name!r}: {error}")
+    return None
+
+
+def check_resize(value: Any) -> tuple[int, int] | None:
+    """Return height and width, or None."""
+    if value is None:
+        return None
+    if not isinstance(value, (tuple, list)) or len(value) != 2:
+        raise InputTypeError(f"`resize` must be (height, width). Got {value!r}.")
+    height, width = (check_count(side, "resize") for side in value)
+    return height, width
