@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -129,7 +130,7 @@ class Table:
                 for row, line in zip(self.experiment.rows, body, strict=True)
             ]
             start = end
-        return "\n".join([*out, "", *self.legend()])
+        return "\n".join([*out, "", *(textwrap.fill(line, width) for line in self.legend())])
 
     def markdown(self) -> str:
         """Return a Markdown table with its legend."""
