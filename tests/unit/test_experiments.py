@@ -116,9 +116,9 @@ class TestStore:
     def test_first_row_of_a_run_counts_and_success_replaces_failure(self, tmp_path):
         store, other = Store(tmp_path), Store(tmp_path)
         run = Run(tiny(), 0)
-        store.append(row_of(run, status="failed"))
-        other.append(row_of(run, 0.8))
-        store.append(row_of(run, 0.7))
+        store.append({**row_of(run, status="failed"), "when": "2026-01-01"})
+        store.append({**row_of(run, 0.7), "when": "2026-01-03"})
+        other.append({**row_of(run, 0.8), "when": "2026-01-02"})
         assert store.refresh()[run.id]["result"]["accuracy"] == 0.8
 
     def test_half_a_line_is_cut_off_and_reported(self, tmp_path):
@@ -164,7 +164,9 @@ class TestStore:
         with pytest.raises(FileFormatError, match=r"store of version 2; this usimul reads version 1"):
             Store(tmp_path / "a")
         store = Store(tmp_path / "b")
-        (tmp_path / "b" / "runs" / "x.jsonl").write_text('{"version": 9, "key": "k", "seed": 0}\n')
+        (tmp_path / "b" / "runs" / "x.jsonl").write_text(
+            '{"version": 9, "key": "k", "seed": 0, "status": "done", "when": ""}\n'
+        )
         with pytest.raises(FileFormatError, match="rows of version 9"):
             store.refresh()
         (tmp_path / "c").mkdir()

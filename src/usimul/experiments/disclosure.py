@@ -63,7 +63,7 @@ def disclosure(event: Event, prior: float) -> Disclosure:
         for labels in {tuple(y[i] for i in known) for y in posterior}:
             fits = {y: w for y, w in posterior.items() if tuple(y[i] for i in known) == labels}
             share = sum(w for y, w in fits.items() if y[member]) / sum(fits.values())
-            best = max(best, share, 1.0 - share)
+            best = max(best, float(share), 1.0 - float(share))
         return best
 
     bits = -math.log2(event.probability(prior))

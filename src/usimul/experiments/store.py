@@ -66,7 +66,7 @@ class Store:
     Attributes
     ----------
     rows
-        What was read so far, first row of each run, by run id. ``refresh`` reads what came since.
+        What was read so far, one row a run, by run id. ``refresh`` reads what came since.
     damage
         One sentence for each line that could not be read.
     """
@@ -118,7 +118,7 @@ class Store:
         try:
             row = json.loads(line)
             identity = f"{row['key']}-{row['seed']}"
-            version = row["version"]
+            version, _, _ = row["version"], row["status"], row["when"]
         except (ValueError, KeyError, TypeError):
             self.damage.append(f"{path.name}: line {number} is damaged and left out; its run counts as missing")
             return
@@ -128,7 +128,9 @@ class Store:
                 "Use a usimul release that matches it, or another --store."
             )
         known = self.rows.get(identity)
-        if known is None or (known["status"] == "failed" and row["status"] == "done"):
+        # Two rows of one run: a success replaces a failure, else the earlier one counts, whichever file is read first.
+        order = (row["status"] != "done", row["when"])
+        if known is None or order < (known["status"] != "done", known["when"]):
             self.rows[identity] = row
 
     def _repair(self, path: Path, size: int) -> None:
