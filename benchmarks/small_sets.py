@@ -238,8 +238,8 @@ def _head(rows: list[dict[str, Any]]) -> list[str]:
             f"with `mlp` and {EPOCHS['mlp-dropout']} with `mlp-dropout`, which learns more slowly and costs a "
             "fraction, to keep the whole benchmark near half an hour. The recipes would train `joint` for 38, "
             "`usimul-exact-abs` for 80, and the others for 20; a section below shows what the fewer cost. Loss, "
-            f"batches, rate, and decay are the recipes'. All rows together took {minutes:.0f} minutes of one core; other "
-            "work ran beside, so the CPU seconds say more than the seconds."
+            f"batches, rate, and decay are the recipes'. All rows together took {minutes:.0f} minutes of one core; "
+            "other work ran beside, so the CPU seconds say more than the seconds."
         ),
         "",
         _paragraph(
