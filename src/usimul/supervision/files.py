@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from usimul.validation import FileFormatError, InputError
+from usimul.validation import FileFormatError, InputError, check_parent
 
 __all__ = ["ARRAYS", "SCALARS", "read_file", "write_file"]
 
@@ -25,12 +25,22 @@ _HEADER = {"format", "version", "kind", "arrays"}
 
 
 def write_file(
-    path: str | os.PathLike[str], kind: str, arrays: Mapping[str, NDArray[Any]], scalars: Mapping[str, object]
+    path: str | os.PathLike[str],
+    kind: str,
+    arrays: Mapping[str, NDArray[Any]],
+    scalars: Mapping[str, object],
+    *,
+    overwrite: bool = False,
 ) -> None:
-    """Write one file; it appears whole or not at all."""
+    """Write one file; it appears whole or not at all, and replaces another only with ``overwrite``."""
     target = Path(path)
     if target.suffix != ".npz":
         raise InputError(f"`path` of a supervision file must end in .npz. Got {str(target)!r}.")
+    check_parent(target)
+    if target.is_dir():
+        raise InputError(f"`path` {str(target)!r} is a folder; name a file.")
+    if target.exists() and not overwrite:  # answers of people cannot be asked for again
+        raise InputError(f"`path` {str(target)!r} exists already. Choose another name, or pass overwrite=True.")
     # The list of arrays lets a reader notice one that a damaged archive directory has lost.
     header = {"format": FORMAT, "version": FORMAT_VERSION, "kind": kind, "arrays": list(arrays), **scalars}
     partial = target.with_name(f".{target.name}.{os.getpid()}.part")
