@@ -9,9 +9,21 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from usimul.validation import IntArray
+from usimul.validation import InputError, IntArray
 
-__all__ = ["IndexBatches", "n_steps_per_epoch", "pool_tensor"]
+__all__ = ["IndexBatches", "check_device", "n_steps_per_epoch", "pool_tensor"]
+
+
+def check_device(device: str | torch.device) -> None:
+    """Raise unless torch can compute on ``device`` here."""
+    try:
+        float(torch.zeros(1, device=device).sum())  # of some devices only the result tells that they hold no numbers
+    except (RuntimeError, AssertionError, TypeError) as error:  # torch asserts that it was built for the device
+        why = (str(error) or type(error).__name__).splitlines()[0].rstrip(".")
+        raise InputError(
+            f"`device` {device!r} cannot be used here: {why}. Use 'cpu', or install a torch that is built for this "
+            "device."
+        ) from error
 
 
 def pool_tensor(X: np.ndarray, device: str | torch.device) -> Tensor:
