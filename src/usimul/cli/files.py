@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from usimul.validation import FileFormatError, InputError
+from usimul.validation import FileFormatError, InputError, check_parent
 
 if TYPE_CHECKING:
     from usimul.supervision import Supervision
@@ -159,8 +159,7 @@ def check_new_file(path: Path, suffixes: tuple[str, ...], *, overwrite: bool) ->
     """Raise unless ``path`` can be written as a new file."""
     if path.suffix not in suffixes:
         raise InputError(f"{str(path)!r} must end in {' or '.join(suffixes)}.")
-    if not path.absolute().parent.is_dir():
-        raise InputError(f"the folder {str(path.absolute().parent)!r} does not exist; make it first.")
+    check_parent(path, "output")
     if path.is_dir():
         raise InputError(f"{str(path)!r} is a folder; name a file.")
     if path.exists() and not overwrite:

@@ -59,7 +59,7 @@ def command(
     from usimul import sampling
     from usimul.cli.files import check_new_file, read_labels
     from usimul.supervision import Supervision
-    from usimul.validation import InputError
+    from usimul.validation import InputError, check_labels
 
     check_new_file(output, (".npz",), overwrite=overwrite)
     y = read_labels(labels, key)
@@ -69,8 +69,13 @@ def command(
         names = y.astype(str)
         unknown = sorted(set(positive) - set(names.tolist()))
         if unknown:
-            raise InputError(f"no label is {unknown[0]!r}; --positive must name labels that occur in {str(labels)!r}.")
+            raise InputError(
+                f"--positive must name labels that occur in {str(labels)!r}. Got {unknown[0]!r}; "
+                f"the labels are: {_listed(names)}. Write one as it stands there."
+            )
         y = np.where(np.isin(names, positive), 1, -1)
+    else:
+        check_labels(y, str(labels), remedy=f"Say which count as +1: --positive LABEL; the labels are: {_listed(y)}.")
     sampler = getattr(sampling, Supervision.kinds()[kind].sampler)
     given: dict[str, Any] = {"n_unlabeled": n_unlabeled or None, "release_shares": release_shares or None}
     given["world"] = world if world != "definition1" else None
@@ -80,5 +85,13 @@ def command(
             option = "unlabeled" if name == "n_unlabeled" else name.replace("_", "-")
             raise InputError(f"--{option} does not belong to --kind {kind}; leave it out.")
     sup: Supervision = sampler(y, n, prior=prior, replace=replace, random_state=seed, **given)
-    sup.save(output)
+    sup.save(output, overwrite=overwrite)
     click.echo(f"{sup!r} in {output}")
+
+
+def _listed(labels: Any) -> str:
+    """Return some of the different labels, as --positive takes them."""
+    import numpy as np
+
+    found = [str(label) for label in np.unique(labels)]
+    return ", ".join(found[:20]) + (", ..." if len(found) > 20 else "")
