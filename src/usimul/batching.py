@@ -12,9 +12,18 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from usimul.mapped import Moments, Rows, is_mapped
-from usimul.validation import IntArray
+from usimul.validation import InputError, IntArray
 
-__all__ = ["IndexBatches", "MappedPool", "Pool", "TensorPool", "as_pool", "n_steps_per_epoch", "pool_tensor"]
+__all__ = [
+    "IndexBatches",
+    "MappedPool",
+    "Pool",
+    "TensorPool",
+    "as_pool",
+    "check_device",
+    "n_steps_per_epoch",
+    "pool_tensor",
+]
 
 CHUNK_VALUES = 1 << 22  # numbers of a file handed out together; 32 MB as float32
 
@@ -149,6 +158,18 @@ def as_pool(points: Pool | Tensor | NDArray[np.generic], device: str | torch.dev
     if is_mapped(points):
         return MappedPool(Rows(points), device)
     return TensorPool(pool_tensor(points, device))
+
+
+def check_device(device: str | torch.device) -> None:
+    """Raise unless torch can compute on ``device`` here."""
+    try:
+        float(torch.zeros(1, device=device).sum())  # of some devices only the result tells that they hold no numbers
+    except (RuntimeError, AssertionError, TypeError) as error:  # torch asserts that it was built for the device
+        why = (str(error) or type(error).__name__).splitlines()[0].rstrip(".")
+        raise InputError(
+            f"`device` {device!r} cannot be used here: {why}. Use 'cpu', or install a torch that is built for this "
+            "device."
+        ) from error
 
 
 def pool_tensor(X: np.ndarray, device: str | torch.device) -> Tensor:

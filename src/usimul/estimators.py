@@ -6,7 +6,8 @@ import math
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
-from typing import Any, Self
+from functools import wraps
+from typing import Any, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,7 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 from torch import Tensor, nn
 
-from usimul.batching import Pool, as_pool, n_steps_per_epoch
+from usimul.batching import Pool, as_pool, check_device, n_steps_per_epoch
 from usimul.class_prior import prior_conflict
 from usimul.mapped import is_mapped
 from usimul.methods import get_method, risk_terms
@@ -29,17 +30,20 @@ from usimul.supervision import Labels, Supervision, Triplets
 from usimul.training import Epoch, Fitted, check_recipe, score_sources, scores, train
 from usimul.validation import (
     DegenerateTrainingWarning,
+    FewTuplesWarning,
     InputError,
     InputTypeError,
     PriorMismatchWarning,
     check_choice,
+    check_class_labels,
+    check_count,
     check_fraction,
     check_prior,
     check_seed,
 )
 from usimul.weak_risk import WeakRisk, labeled_risk, triplet_risk
 
-__all__ = ["AUTO_CANDIDATES", "USimULClassifier", "WeakClassifier"]
+__all__ = ["AUTO_CANDIDATES", "USimULClassifier", "WeakClassifier", "judging_prior"]
 
 SELECTIONS = ("last", "label-free")
 PRIOR_CHECKS = ("error", "warn", "ignore")
@@ -50,8 +54,35 @@ AUTO_METHODS = ("joint", "joint-plain", "joint-likelihood")
 AUTO_MODELS = ("mlp", "mlp-dropout")
 AUTO_CANDIDATES = tuple((method, model) for method in AUTO_METHODS for model in AUTO_MODELS)
 
+FEW_TUPLES = 30  # fewer leave a standard error of a tenth or more
+
 FloatArray = NDArray[np.float64]
 Progress = Callable[[str, int, int, Epoch], None]
+Fit = TypeVar("Fit", bound=Callable[..., Any])
+
+
+def _all_or_nothing(fit: Fit) -> Fit:
+    """Begin a fit without the former one; one that fails brings the former back, as if it had not been called."""
+
+    def forget(estimator: WeakClassifier) -> dict[str, Any]:
+        fitted = [name for name in vars(estimator) if name.endswith("_") and not name.startswith("_")]
+        return {name: estimator.__dict__.pop(name) for name in fitted}
+
+    @wraps(fit)
+    def anew(self: WeakClassifier, *args: Any, **kwargs: Any) -> Any:
+        former = forget(self)
+        try:
+            return fit(self, *args, **kwargs)
+        except KeyboardInterrupt:
+            if not hasattr(self, "module_"):  # the user ended the former fit as well
+                forget(self)
+            raise
+        except BaseException:
+            forget(self)
+            self.__dict__.update(former)
+            raise
+
+    return cast(Fit, anew)
 
 
 class WeakClassifier(ClassifierMixin, BaseEstimator):
@@ -63,7 +94,7 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
         Registry key, see `usimul.list_methods`, or ``"auto"``: the joint kinds are tried, and the label-free risk on
         held-out triplets decides.
     prior
-        Share of positives P(y = +1). Required, except when ``fit`` gets plain labels.
+        Share of positives P(y = +1). Required, except when ``fit`` gets plain labels or the method needs none.
     model
         ``"mlp"``, ``"mlp-dropout"``, ``"mlp-bn"``, ``"mlp-shared"`` (that of the paper's released code), ``"linear"``,
         ``"cnn"``, ``"resnet34"``, a torch module (copied), or a function that makes one. ``"auto"`` lets the label-free
@@ -74,14 +105,18 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
     epochs, batch_size, lr, weight_decay, optimizer, schedule
         Training settings; None takes the method's recipe, which lengthens training on small data.
     selection
-        ``"last"`` epoch, or the epoch with the least ``"label-free"`` risk on held-out tuples.
+        ``"last"`` epoch, or the epoch with the least ``"label-free"`` risk on held-out tuples. Tuples are held out,
+        not points: most of their points were trained on in other tuples. The risk ranks epochs and candidates; as an
+        estimate of the error it is too low where the network memorises points. Judge on tuples over new points.
     validation_fraction
         Share of the tuples held out when something is chosen without labels.
     n_tuples, n_unlabeled
         Sizes drawn when ``fit`` gets plain labels (a simulation); None: one tuple for each point, as many unlabeled.
+        The draw has the share of positives ``prior``, or that of the labels if ``prior`` is None.
     prior_check
         What to do when ``prior`` contradicts the supervision, such as the acceptance rate of triplets: ``"error"``,
-        ``"warn"``, or ``"ignore"``. Confidences that contradict it give a warning, never an error.
+        ``"warn"``, or ``"ignore"``. Confidences that contradict it, and supervision to judge by, give a warning, never
+        an error.
     scaling
         ``"feature"`` standardises each feature, ``"global"`` all by one mean and deviation (usual for images),
         ``"none"``; ``"auto"`` takes ``"global"`` where ``image_shape`` is given, else ``"feature"``.
@@ -100,17 +135,22 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
     ----------
     classes_
         The two labels; the second is the positive one. ``[-1, 1]`` unless ``fit`` got plain labels.
+    prior_
+        The prior of the training; None if it was not stated and the method needs none.
     history_
-        Lists by epoch: risk, raw_risk, parts (uncorrected partial risks), corrected_share, rate, seconds, weak_risk,
-        watched.
+        Lists by epoch: risk, raw_risk, parts (uncorrected partial risks), corrected_share (of batches in which a
+        correction acted), rate, seconds, weak_risk (on held-out tuples, see ``selection``), watched.
     orientation_
         How it is known which class is called positive; see `usimul.methods.base.Orientation`.
     n_epochs_, n_restarts_, interrupted_
         Epoch that was kept, restarts from a plateau, whether training was interrupted.
     n_tuples_, n_unlabeled_, world_
         What it was trained on.
+    from_labels_
+        Whether labels took part: the supervision was labels, or ``fit`` drew it from plain labels.
     auto_
-        For ``"auto"``: one row for each candidate.
+        For ``"auto"``: one row for each candidate, with its risk on held-out triplets. Those are made of points that
+        were trained on, see ``selection``, so it tells which candidate is better and not how good it is.
 
     Examples
     --------
@@ -177,6 +217,7 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
         tags.classifier_tags.multi_class = False
         return tags
 
+    @_all_or_nothing
     def fit(
         self,
         X: Any,
@@ -185,7 +226,7 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
         progress: Progress | None = None,
         watch: Callable[[nn.Module], float] | None = None,
     ) -> Self:
-        """Train.
+        """Train. A fit that fails leaves the estimator as it was; one that is interrupted keeps what it has.
 
         Parameters
         ----------
@@ -206,6 +247,7 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
         check_choice(self.selection, SELECTIONS, "selection")
         check_choice(self.prior_check, PRIOR_CHECKS, "prior_check")
         check_fraction(self.validation_fraction, "validation_fraction")
+        check_device(self.device)
         names = AUTO_METHODS if self.method == "auto" else (self.method,)
         methods = [get_method(name) for name in names]
         if isinstance(y, Supervision):
@@ -221,16 +263,18 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
             method.check(sup, prior)
         if prior is not None:
             _check_prior_against(sup, prior, self.prior_check)
-        used_prior = 0.5 if prior is None else float(prior)  # only methods that need no prior get here without one
         models = AUTO_MODELS if isinstance(self.model, str) and self.model == "auto" else (self.model,)
         candidates = [(method, model) for method in methods for model in models]
         pool.check()  # after what is quick to check, because it reads a file from end to end
-        if len(candidates) > 1:
-            candidates = [self._choose(candidates, pool, sup, used_prior, seed, progress)]
         method, model = candidates[0]
-        fitted = self._train(method, model, pool, sup, used_prior, seed, self.selection, progress, watch)
+        fitted: Fitted | None = None
+        if len(candidates) > 1:
+            method, model, fitted = self._choose(candidates, pool, sup, prior, seed, progress)
+        if fitted is None:
+            fitted = self._train(method, model, pool, sup, prior, seed, self.selection, progress, watch)
         self.n_tuples_, self.n_unlabeled_, self.world_ = sup.n_tuples, sup.n_unlabeled, sup.world
-        self._keep(method, model, fitted, used_prior)
+        self.from_labels_ = isinstance(sup, Labels) or not isinstance(y, Supervision)
+        self._keep(method, model, fitted, prior)
         if fitted.interrupted:
             raise KeyboardInterrupt
         return self
@@ -252,6 +296,7 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
         return pool, labels
 
     def _draw(self, X: Any, y: ArrayLike, method: Method) -> tuple[Pool, float, Supervision]:
+        _refuse_tuples(y)
         pool, y = self._points_and_labels(X, y)
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
@@ -263,7 +308,9 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
             )
         labels = np.where(codes == 1, 1, -1)
         prior = float(np.mean(labels > 0)) if self.prior is None else check_prior(self.prior)
-        if issubclass(method.supervision, Labels):
+        n = len(labels) if self.n_tuples is None else check_count(self.n_tuples, "n_tuples")
+        m = len(labels) if self.n_unlabeled is None else check_count(self.n_unlabeled, "n_unlabeled", low=0)
+        if issubclass(method.supervision, Labels) and self.prior is None and self.n_tuples is None:
             sup: Supervision = Labels(np.arange(len(labels))[:, None], values=labels, n_points=len(labels))
         else:
             generator = check_seed(self.random_state)
@@ -273,7 +320,7 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
                     pool,
                     labels,
                     prior=prior,
-                    model=self.model,
+                    model=AUTO_MODELS[0] if isinstance(self.model, str) and self.model == "auto" else self.model,
                     image_shape=self.image_shape,
                     random_state=generator,
                     device=self.device,
@@ -281,8 +328,8 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
             sup = draw(
                 method.supervision,
                 labels,
-                self.n_tuples or len(labels),
-                n_unlabeled=(self.n_unlabeled or len(labels)) if method.uses_unlabeled else 0,
+                n,
+                n_unlabeled=m if method.uses_unlabeled else 0,
                 posterior=eta,
                 prior=prior,
                 random_state=generator,
@@ -314,7 +361,7 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
         model: ModelSpec,
         pool: Pool,
         sup: Supervision,
-        prior: float,
+        prior: float | None,
         seed: int,
         selection: str,
         progress: Progress | None,
@@ -322,8 +369,9 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
     ) -> Fitted:
         held_out = None
         if selection == "label-free":
-            sup, held_out = sup.split(self.validation_fraction, np.random.default_rng(seed))
+            sup, held_out = self._hold_out(sup, prior, seed)
         sources = sup.sources()
+        weighing = 0.5 if prior is None else prior  # methods that get here without a prior do not look at it
         recipe = self._recipe(method, model, sources)
         name = f"{method.name}, {model}" if isinstance(model, str) else method.name
 
@@ -347,7 +395,7 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
             build,
             pool,
             sources,
-            lambda: method.objective(sup, prior, loss=self.loss, options=self.options),
+            lambda: method.objective(sup, weighing, loss=self.loss, options=self.options),
             recipe,
             seed=seed,
             known=sup.known_rows,
@@ -364,22 +412,43 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
             return 0.0, 1.0
         return pool.moments(by_feature=kind == "feature")
 
+    def _hold_out(self, sup: Supervision, prior: float | None, seed: int) -> tuple[Supervision, Supervision]:
+        """Split off the tuples that judge, and make sure, before any training, that they can."""
+        part, held_out = sup.split(self.validation_fraction, np.random.default_rng(seed))
+        if held_out.n_tuples < 2:
+            raise InputError(
+                f"too few held-out tuples to choose without labels: a share of {self.validation_fraction:g} of "
+                f"{sup.n_tuples} tuples is {held_out.n_tuples}, and at least 2 are needed, hundreds to choose well. "
+                "Collect more tuples, raise validation_fraction, or name one method and selection='last'."
+            )
+        scores_of_zero = {name: np.zeros(rows.shape) for name, rows in held_out.sources().items()}
+        _weak_risk(scores_of_zero, held_out, prior, "second-moment")
+        return part, held_out
+
     def _choose(
         self,
         candidates: list[tuple[Method, ModelSpec]],
         pool: Pool,
         sup: Supervision,
-        prior: float,
+        prior: float | None,
         seed: int,
         progress: Progress | None,
-    ) -> tuple[Method, ModelSpec]:
-        part, held_out = sup.split(self.validation_fraction, np.random.default_rng(seed))
+    ) -> tuple[Method, ModelSpec, Fitted | None]:
+        """Return the candidate of least held-out risk; after an interruption the best of those tried, as it is."""
+        part, held_out = self._hold_out(sup, prior, seed)
         rows: list[dict[str, Any]] = []
+        best: tuple[Method, ModelSpec, Fitted] | None = None
+        interrupted = False
         for method, model in candidates:
-            fitted = self._train(method, model, pool, part, prior, seed, "last", progress)
-            if fitted.interrupted:
-                raise KeyboardInterrupt
-            risk = _weak_risk(score_sources(fitted.model, pool, held_out.sources()), held_out, prior, "second-moment")
+            try:
+                fitted = self._train(method, model, pool, part, prior, seed, "last", progress)
+                found = score_sources(fitted.model, pool, held_out.sources())
+            except KeyboardInterrupt:  # not while training, which hands over what it has
+                if best is None:
+                    raise
+                interrupted = True
+                break
+            risk = _weak_risk(found, held_out, prior, "second-moment")
             rows.append(
                 {
                     "method": method.name,
@@ -388,14 +457,23 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
                     "standard_error": risk.standard_error,
                 }
             )
+            if best is None or (fitted.epochs and risk.value < min(row["weak_risk"] for row in rows[:-1])):
+                best = method, model, fitted
+            interrupted = fitted.interrupted
+            if interrupted:
+                break
+        assert best is not None
         self.auto_ = rows
-        return candidates[int(np.argmin([row["weak_risk"] for row in rows]))]
+        if not interrupted:
+            return best[0], best[1], None
+        best[2].interrupted = True
+        return best
 
-    def _keep(self, method: Method, model: ModelSpec, fitted: Fitted, prior: float) -> None:
+    def _keep(self, method: Method, model: ModelSpec, fitted: Fitted, prior: float | None) -> None:
         self.module_ = fitted.model
         self.method_ = method.name
         self.model_ = model
-        self.prior_ = prior
+        self.prior_ = None if prior is None else float(prior)
         self.orientation_: Orientation = fitted.orientation
         self.history_ = {key: [asdict(e)[key] for e in fitted.epochs] for key in Epoch.__dataclass_fields__}
         self.n_epochs_ = fitted.chosen_epoch
@@ -407,7 +485,7 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
                 "nearly equal, and predictions carry no information. Collect more tuples, train longer (epochs=...), "
                 "or raise lr.",
                 DegenerateTrainingWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
     def decision_function(self, X: Any) -> FloatArray:
@@ -430,26 +508,48 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
         positive = 1.0 / (1.0 + np.exp(-np.clip(self.decision_function(X), -700, 700)))
         return np.stack([1.0 - positive, positive], axis=1)
 
-    def weak_risk(self, X: Any, supervision: Supervision, *, kind: str = "second-moment") -> WeakRisk:
+    def weak_risk(
+        self, X: Any, supervision: Supervision, *, kind: str = "second-moment", prior: float | None = None
+    ) -> WeakRisk:
         """Estimate the error rate without labels, with a standard error.
 
-        Use tuples that were not trained on. For triplets ``kind`` is ``"second-moment"`` or ``"position-aware"``
-        (unbiased, noisier, undefined at prior 1/2); other kinds of supervision are judged by their unbiased risk. The
+        Use tuples over points that were not trained on: new tuples of trained points give too low an estimate where the
+        network memorised the points. For triplets ``kind`` is ``"second-moment"`` or ``"position-aware"`` (unbiased,
+        noisier, undefined at prior 1/2); other kinds of supervision are judged by their unbiased risk. The
         second-moment estimate cannot see swapped class names: read ``orientation_`` too.
+
+        ``prior`` is that of the points of X; None takes the one of the training. A prior that the supervision
+        contradicts gives a warning, because the estimate is off then.
         """
         check_is_fitted(self, "module_")
+        prior = judging_prior(self, supervision, prior)
+        if prior is not None and self.prior_check != "ignore":
+            _check_prior_against(supervision, prior, "judge", stacklevel=3)
         pool = self._points(X, reset=False)
         supervision.check_pool(len(pool))
         found = score_sources(self.module_, pool, supervision.sources())
-        return _weak_risk(found, supervision, self.prior_, kind)
+        return _weak_risk(found, supervision, prior, kind)
 
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
-        """Accuracy on plain labels; on a supervision object, one minus the label-free risk."""
+        """Accuracy on plain labels, named as in ``classes_``; on a supervision object, one minus the label-free risk.
+
+        A fold of scikit-learn's cross-validation holds the tuples that lie wholly inside it, of triplets a share of
+        1/k^3 with k folds; the score of so few says little, and a warning says so.
+        """
         if isinstance(y, Supervision):
             if sample_weight is not None:
-                raise InputError("`sample_weight` does not apply to the label-free score.")
+                raise InputError("`sample_weight` does not apply to the label-free score. Leave it out.")
+            if y.n_tuples < FEW_TUPLES and not isinstance(y, Labels):
+                warnings.warn(
+                    f"the label-free score rests on {y.n_tuples} tuples, which say little; {FEW_TUPLES} are the least "
+                    "that it should have. A fold of rows keeps only tuples that lie wholly inside it: take fewer and "
+                    "larger folds, such as ShuffleSplit(test_size=0.5), or judge by fresh tuples.",
+                    FewTuplesWarning,
+                    stacklevel=2,
+                )
             return 1.0 - self.weak_risk(X, y).value
-        return float(super().score(X, y, sample_weight))
+        check_is_fitted(self, "module_")
+        return float(super().score(X, check_class_labels(y, self.classes_.tolist()), sample_weight))
 
 
 class USimULClassifier(WeakClassifier):
@@ -457,6 +557,9 @@ class USimULClassifier(WeakClassifier):
 
     The same estimator as `WeakClassifier`, for the methods that learn from triplets: ``"joint"`` (default),
     ``"joint-plain"``, ``"joint-likelihood"``, ``"usimul-exact"``, the printed ``"usimul"``, and ``"auto"``.
+
+    What ``selection="label-free"`` and ``"auto"`` report is measured on triplets of points that were trained on; to
+    judge, pass triplets over new points to `weak_risk`.
 
     Examples
     --------
@@ -481,18 +584,50 @@ class USimULClassifier(WeakClassifier):
         return super().fit(X, y, progress=progress, watch=watch)
 
 
-def _weak_risk(found: Mapping[str, FloatArray], sup: Supervision, prior: float, kind: str) -> WeakRisk:
+def judging_prior(estimator: WeakClassifier, supervision: object, prior: float | None = None) -> float | None:
+    """Return the prior to judge by: the one given, else the one of the training; only labels can do without."""
+    if not isinstance(supervision, Supervision):
+        raise InputTypeError(
+            f"`supervision` must be a supervision object. Got {type(supervision).__name__}. "
+            "Wrap row indices in one, such as usimul.Triplets(rows, n_points=len(X))."
+        )
+    if prior is not None:
+        return check_prior(prior)
+    if estimator.prior_ is None and not isinstance(supervision, Labels):
+        raise InputError(
+            f"this classifier was trained without a prior, and judging it by {type(supervision).__name__} needs one. "
+            "Pass prior=... (--prior on the command line), the share of positives among the points that judge it."
+        )
+    return estimator.prior_
+
+
+def _refuse_tuples(y: Any) -> None:
+    """Say what to do with row indices; scikit-learn would say that labels have one dimension."""
+    try:
+        shape = np.asarray(y).shape
+    except ValueError:  # ragged
+        return
+    if len(shape) == 2 and shape[1] > 1:
+        raise InputError(
+            f"`y` must be a supervision object, or one label for each point. Got an array of shape {shape}. "
+            "If it holds row indices of tuples, wrap it: usimul.Triplets(rows, unlabeled=..., n_points=len(X)) for "
+            "triplets, SimilarPairs and others for pairs."
+        )
+
+
+def _weak_risk(found: Mapping[str, FloatArray], sup: Supervision, prior: float | None, kind: str) -> WeakRisk:
+    if isinstance(sup, Labels) and sup.values is not None:
+        return labeled_risk(found["labeled"], sup.values)
+    prior = check_prior(prior)
     if isinstance(sup, Triplets):
         return triplet_risk(
             found["triplets"], found.get("unlabeled"), prior, world=sup.world or "definition1", kind=kind
         )
-    if isinstance(sup, Labels) and sup.values is not None:
-        return labeled_risk(found["labeled"], sup.values)
     name, terms = risk_terms(sup, prior)
     return WeakRisk(*estimate_error(terms, found), f"unbiased, {name}")
 
 
-def _check_prior_against(sup: Supervision, prior: float, action: str) -> None:
+def _check_prior_against(sup: Supervision, prior: float, action: str, stacklevel: int = 5) -> None:
     """Raise or warn when the supervision contradicts the stated prior; confidences can only warn."""
     conflict = None if action == "ignore" else prior_conflict(sup, prior)
     if conflict is None:
@@ -500,4 +635,6 @@ def _check_prior_against(sup: Supervision, prior: float, action: str) -> None:
     message = f"`prior`={prior:g} contradicts the supervision: {conflict}"
     if action == "error" and conflict.counted:
         raise InputError(f"{message} Correct the prior, or pass prior_check='warn' if it is known from elsewhere.")
-    warnings.warn(message, PriorMismatchWarning, stacklevel=4)
+    if action == "judge":
+        message += " The estimate of the error is off at a wrong prior; pass the right one (prior=..., or --prior)."
+    warnings.warn(message, PriorMismatchWarning, stacklevel=stacklevel)

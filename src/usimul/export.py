@@ -25,20 +25,21 @@ from safetensors.torch import save as tensor_bytes
 from torch import Tensor, nn
 
 from usimul import __version__
+from usimul.batching import check_device
 from usimul.estimators import USimULClassifier, WeakClassifier
 from usimul.methods import get_method
-from usimul.methods.base import Orientation
+from usimul.methods.base import Method, Orientation
 from usimul.models import MODELS, ModelSpec, ScoreNet, build_model
-from usimul.supervision import Supervision, load_supervision
-from usimul.validation import FileFormatError, InputError, InputTypeError, UsimulError
+from usimul.supervision import Labels, Supervision, Triplets, load_supervision
+from usimul.validation import FileFormatError, InputError, InputTypeError, UsimulError, check_parent, check_writable
 
-__all__ = ["FORMAT", "FORMAT_VERSION", "check_device", "check_new_folder", "load", "load_classifier", "save"]
+__all__ = ["FORMAT", "FORMAT_VERSION", "check_new_folder", "load", "load_classifier", "save"]
 
 FORMAT = "usimul-model"
 FORMAT_VERSION = 1
 
 WEIGHTS, DESCRIPTION, CARD = "weights.safetensors", "model.json", "README.md"
-TRAINED_ON = ("n_tuples_", "n_unlabeled_", "world_")
+TRAINED_ON = ("n_tuples_", "n_unlabeled_", "world_", "from_labels_")
 
 _CLASSES: dict[str, type[WeakClassifier]] = {c.__name__: c for c in (USimULClassifier, WeakClassifier)}
 _MISSING = object()
@@ -49,9 +50,7 @@ def check_new_folder(path: str | os.PathLike[str], *, overwrite: bool = False) -
 
     With ``overwrite``, an existing folder may be replaced, but only one that holds nothing but a saved model.
     """
-    target = Path(path)
-    if not target.absolute().parent.is_dir():
-        raise InputError(f"`path`: the folder {str(target.absolute().parent)!r} does not exist; make it first.")
+    target = check_parent(path)
     if not target.exists() and not target.is_symlink():
         return target
     if not overwrite:
@@ -67,19 +66,8 @@ def check_new_folder(path: str | os.PathLike[str], *, overwrite: bool = False) -
             f"`path` {str(target)!r} holds other things than a saved model ({', '.join(others[:3])}), so it is not "
             "overwritten. Choose another name."
         )
+    check_writable(target)  # or the old files could not be removed
     return target
-
-
-def check_device(device: str) -> str:
-    """Raise unless torch can compute on ``device`` here."""
-    try:
-        torch.zeros(1, device=device)
-    except (RuntimeError, AssertionError, TypeError) as error:  # torch asserts that it was built for the device
-        raise InputError(
-            f"`device` {device!r} cannot be used here: {str(error).splitlines()[0]} Use 'cpu', or install a torch "
-            "that is built for this device."
-        ) from error
-    return device
 
 
 def save(estimator: WeakClassifier | Supervision, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
@@ -92,7 +80,7 @@ def save(estimator: WeakClassifier | Supervision, path: str | os.PathLike[str], 
     path
         The folder to make. It appears whole or not at all.
     overwrite
-        Whether an existing model folder may be replaced.
+        Whether an existing model folder, or supervision file, may be replaced.
 
     Examples
     --------
@@ -107,7 +95,7 @@ def save(estimator: WeakClassifier | Supervision, path: str | os.PathLike[str], 
     True
     """
     if isinstance(estimator, Supervision):
-        estimator.save(path)
+        estimator.save(path, overwrite=overwrite)
         return
     if not isinstance(estimator, WeakClassifier):
         raise InputTypeError(
@@ -170,8 +158,10 @@ def load_classifier(
 ) -> WeakClassifier:
     """Read a classifier that `save` wrote; the part of `load` that is not about supervision files."""
     folder = Path(path)
+    if folder.is_file():
+        raise InputError(f"{str(folder)!r} is a file; a model is a folder. Name the folder that `usimul train` made.")
     if not folder.is_dir():
-        raise InputError(f"there is no model folder {str(folder)!r}.")
+        raise InputError(f"there is no model folder {str(folder)!r}. Make one with `usimul train`, or usimul.save.")
     reader = _Reader(folder / DESCRIPTION)
     check_device(device)
     state = _read_weights(folder / WEIGHTS, reader)
@@ -271,13 +261,7 @@ def _write_folder(target: Path, files: Mapping[str, bytes]) -> None:
 def _card(d: Mapping[str, Any], name: str) -> str:
     method = get_method(d["method_"])
     negative, positive = d["classes_"]["values"]
-    status = d["orientation_"]["status"]
-    known = {
-        "risk": "the training risk itself fixes it",
-        "evidence": "decided after training from the share of predicted positives and from the anchors' shift",
-        "given": "fixed by points of known label",
-        "unknown": "**unknown**: the two class names may be swapped; check with one labeled point",
-    }.get(status, status)
+    known = Orientation(**d["orientation_"]).explain(unbiased=method.unbiased_for(d["world_"]))
     calibration = (
         "`predict_proba` models P(positive | x), as far as the training data allow."
         if method.probability
@@ -286,16 +270,16 @@ def _card(d: Mapping[str, Any], name: str) -> str:
     own = ", model=your_module" if d["model"]["kind"] == "custom" else ""
     stopped = "\n- **Training was interrupted**; these are the weights at that moment." if d["interrupted_"] else ""
     source = f"\n- Source of the method: {method.paper}" if method.paper else ""
-    epochs = f"epoch {d['n_epochs_']} of {len(d['history_']['risk'])} was kept"
+    trained = len(d["history_"]["risk"])
+    epochs = f"epoch {d['n_epochs_']} of {trained} was kept" if trained else "the first epoch was not finished"
     unlabeled = f" and {d['n_unlabeled_']:,} unlabeled points" if d["n_unlabeled_"] else ""
     world = f", world `{d['world_']}`" if d["world_"] else ""
-    held_out = d["params"].get("selection") == "label-free"
-    held_out_note = "; a part of them was held out to choose the epoch without labels" if held_out else ""
-    biased = (
-        ""
-        if method.unbiased or method.probability
-        else "\n- The risk of this method is biased for the triplets that its paper defines: judge it first."
-    )
+    chosen = "epoch" if d["params"].get("selection") == "label-free" else ""
+    if d["params"].get("method") == "auto" and d["interrupted_"]:  # else the best is trained again, on all
+        chosen = "candidate"
+    held_out_note = f"; a part of them was held out to choose the {chosen} without labels" if chosen else ""
+    prior = "none, the method needs none" if d["prior_"] is None else f"{d['prior_']:g}"
+    share = "with the share of positives that they have" if d["prior_"] is None else "at the prior above"
     return f"""# {name}
 
 A binary classifier trained with usimul {d["made_with"]["usimul"]} (torch {d["made_with"]["torch"]}).
@@ -304,16 +288,16 @@ A binary classifier trained with usimul {d["made_with"]["usimul"]} (torch {d["ma
 - Method: `{d["method_"]}`, {method.summary}; learns from {method.supervision.__name__}.{source}
 - Trained on: {d["n_tuples_"]:,} tuples{unlabeled}{world}{held_out_note}.
 - Model: {d["model"]["name"]} ({d["model"]["kind"]}); {epochs}.{stopped}
-- Class prior used in training, P({positive!r}): {d["prior_"]:g}.
-- Which class is called positive: {known}.
+- Class prior used in training, P({positive!r}): {prior}.
+- Class names: {known}.
 
 ## Limits
 
 - {calibration}
-- It holds for points like those it was trained on, at the prior above; another share of positives
+- It holds for points like those it was trained on, {share}; another share of positives
   needs another threshold.
-- No label was needed for training, so nobody has measured its accuracy yet unless you have:
-  `usimul evaluate` estimates the error from fresh triplets, or measures it on labels.{biased}
+- {_on_labels(d, method)}
+  `usimul evaluate` estimates the error from fresh answers over new points, or measures it on labels.{_on_bias(method)}
 
 ## Use
 
@@ -323,6 +307,27 @@ A binary classifier trained with usimul {d["made_with"]["usimul"]} (torch {d["ma
 
 or `usimul predict {name} points.npy --output predictions.csv`.
 """
+
+
+def _on_labels(d: Mapping[str, Any], method: Method) -> str:
+    """Return a sentence on the part that labels had in the training."""
+    if not d["from_labels_"]:
+        return "No label was needed for training, so nobody has measured its accuracy yet unless you have:"
+    if method.supervision is Labels:
+        return "It was trained on the labels of its training points. How it does on other points is not known yet:"
+    source = " by a classifier that was trained on them" if method.needs_confidences else ""
+    return (
+        f"The answers that it was trained on were made from the labels of the training points{source}: a simulation,\n"
+        "  not a collection. How it does on other points is not known yet:"
+    )
+
+
+def _on_bias(method: Method) -> str:
+    if method.unbiased or method.probability:
+        return ""
+    if method.supervision is Triplets:
+        return "\n- The risk of this method is biased for the triplets that its paper defines: judge it first."
+    return "\n- What this method minimises is no unbiased estimate of the classification risk: judge it first."
 
 
 # --- reading ------------------------------------------------------------------------------------------------------
@@ -377,9 +382,7 @@ class _Reader:
             get_method(made.method_)
         except UsimulError as error:
             raise self.bad(f"unknown method {made.method_!r}") from error
-        made.prior_ = float(self.get("prior_", (int, float)))
-        if not 0.0 < made.prior_ < 1.0:
-            raise self.bad(f"prior_ is {made.prior_}")
+        made.prior_ = self._prior(get_method(made.method_))
         made.classes_ = self._classes()
         made.n_features_in_ = self.get("n_features_in_", int)
         if made.n_features_in_ < 1:
@@ -394,6 +397,14 @@ class _Reader:
         if "auto_" in self.content:
             made.auto_ = self.get("auto_", list)
         return made
+
+    def _prior(self, method: Method) -> float | None:
+        prior = self.get("prior_", (int, float, type(None)))
+        if prior is None and not method.needs_prior:
+            return None
+        if prior is None or not 0.0 < prior < 1.0:
+            raise self.bad(f"prior_ is {prior}")
+        return float(prior)
 
     def _classes(self) -> NDArray[Any]:
         record = self.get("classes_", dict)
@@ -418,15 +429,19 @@ class _Reader:
         made.n_tuples_ = self.get("n_tuples_", int)
         made.n_unlabeled_ = self.get("n_unlabeled_", int)
         made.world_ = self.get("world_", (str, type(None)))
+        made.from_labels_ = self.get("from_labels_", bool)
         if made.n_tuples_ < 1 or made.n_unlabeled_ < 0:
             raise self.bad(f"it says trained on {made.n_tuples_} tuples and {made.n_unlabeled_} unlabeled points")
 
     def _orientation(self) -> Orientation:
         record = self.get("orientation_", dict)
-        try:
-            return Orientation(**record)
-        except TypeError as error:
-            raise self.bad(f"the orientation cannot be read ({error})") from error
+        strangers = sorted(set(record) - {"status", "flipped", "z"})
+        if strangers:
+            raise self.bad(f"the orientation has unknown fields ({', '.join(strangers)})")
+        status, z = self.get("status", str, record), self.get("z", (int, float, type(None)), record)
+        if status not in Orientation.STATUSES or (z is not None and not math.isfinite(z)):
+            raise self.bad(f"the orientation is {status!r} with z {z}")
+        return Orientation(status, self.get("flipped", bool, record), z)
 
     def _history(self) -> dict[str, list[Any]]:
         history: dict[str, list[Any]] = self.get("history_", dict)
@@ -508,4 +523,6 @@ def _fill(net: nn.Module, state: Mapping[str, Tensor], path: Path) -> None:
                 f"{str(path)!r} does not fit the model: tensor {name!r} is {tensor.dtype} {tuple(tensor.shape)}, "
                 f"{wanted[name].dtype} {tuple(wanted[name].shape)} expected."
             )
+    if not bool(state["sign"].abs() == 1.0):
+        raise FileFormatError(f"{str(path)!r} does not fit the model: tensor 'sign' is {state['sign']:g}, not 1 or -1.")
     net.load_state_dict(dict(state))

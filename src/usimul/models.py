@@ -71,6 +71,16 @@ class ScoreNet(nn.Module):
         self.register_buffer("shift", torch.zeros(n_features))
         self.register_buffer("scale", torch.ones(n_features))
 
+    def widen(self, n_features: int) -> None:
+        """Make room for the scaling of ``n_features``; without their number there was room for one."""
+        if self.shift.numel() == 1:
+            self.shift, self.scale = self.shift.repeat(n_features), self.scale.repeat(n_features)
+        if self.shift.numel() != n_features:
+            raise InputError(
+                f"`model` is a ScoreNet for {self.shift.numel()} features. Got points of {n_features}. "
+                f"Make it with ScoreNet(body, {n_features})."
+            )
+
     def set_scaling(self, shift: Tensor | float, deviation: Tensor | float) -> None:
         """Feed ``(X - shift) / deviation`` to the network; a feature that does not vary is only shifted."""
         spread = torch.as_tensor(deviation, dtype=self.scale.dtype).expand_as(self.scale)
@@ -257,6 +267,8 @@ Linear gave shape (2, 2).
         if isinstance(model, str):
             return ScoreNet(_build_named(model, n_features, shape), n_features)
         body = _user_module(model)
+        if isinstance(body, ScoreNet):
+            body.widen(n_features)
         _check_user_module(body, n_features, shape)
     return body if isinstance(body, ScoreNet) else ScoreNet(body, n_features)
 
@@ -333,7 +345,7 @@ def _check_user_module(body: nn.Module, n_features: int, image_shape: tuple[int,
     parameter = next((p for p in body.parameters() if p.requires_grad), None)
     if parameter is None:
         raise InputError(f"`model` must have parameters to train. {name} has none that require a gradient.")
-    X = torch.full((2, n_features), 0.5, dtype=parameter.dtype, device=parameter.device)
+    X = torch.full((2, n_features), 0.5, dtype=torch.float32, device=parameter.device)  # what points are
     modes = [(module, module.training) for module in body.modules()]
     body.eval()
     try:
@@ -341,6 +353,8 @@ def _check_user_module(body: nn.Module, n_features: int, image_shape: tuple[int,
             out = body(X)
     except Exception as error:
         hint = f" If it expects images, begin it with torch.nn.Unflatten(1, {image_shape})." if image_shape else ""
+        if parameter.dtype != torch.float32:
+            hint = f" Its parameters are {parameter.dtype} and points torch.float32: convert it with model.float()."
         raise InputError(
             f"`model` must take rows of shape (n, {n_features}). {name} failed on 2 such rows: "
             f"{type(error).__name__}: {error}.{hint}"

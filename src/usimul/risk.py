@@ -81,10 +81,11 @@ def correct(part: Tensor, correction: str) -> Tensor:
 
 @dataclass(frozen=True)
 class Risk:
-    """A corrected risk and the uncorrected partial risks it was made from."""
+    """A corrected risk, the uncorrected partial risks it was made from, and the names of those that are corrected."""
 
     total: Tensor
     parts: Mapping[str, Tensor]
+    correctable: tuple[str, ...] = ()
 
     @property
     def raw(self) -> Tensor:
@@ -93,8 +94,15 @@ class Risk:
 
     @property
     def negative(self) -> Tensor:
-        """Whether any partial risk is negative, so that a correction acts."""
+        """Whether any partial risk is negative."""
         return (torch.stack([part.detach() for part in self.parts.values()]) < 0).any()
+
+    @property
+    def corrected(self) -> Tensor:
+        """Whether a correction acts: on a part that is negative and has one."""
+        if not self.correctable:
+            return torch.zeros((), dtype=torch.bool, device=self.total.device)
+        return (torch.stack([self.parts[name].detach() for name in self.correctable]) < 0).any()
 
 
 def evaluate(
@@ -143,7 +151,7 @@ def evaluate(
             value = term.weight * values[key].mean()
         parts[term.part] = parts[term.part] + value if term.part in parts else value
     total = torch.stack([apply(part) for part in parts.values()]).sum()
-    return Risk(total, parts)
+    return Risk(total, parts, () if correction == "none" else tuple(parts))
 
 
 def estimate_error(terms: Sequence[Term], scores: Mapping[str, NDArray[np.float64]]) -> tuple[float, float]:

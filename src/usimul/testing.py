@@ -758,6 +758,8 @@ def check_record(method: Method) -> None:
     _require(bool(method.formula.strip()), method, "its formula is empty.")
     strangers = set(method.unbiased) - set(method.supervision.worlds or ("",))
     _require(not strangers, method, f"`unbiased` names worlds that its kind does not have: {sorted(strangers)}.")
+    refused = set(method.unbiased) - set(method.worlds or ("",))
+    _require(not refused, method, f"is unbiased in worlds that it refuses: {sorted(refused)}. Add them to `worlds`.")
     _require(
         method.recipe.loss in (*LOSSES, "built in"), method, f"its recipe has the unknown loss {method.recipe.loss!r}."
     )

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from usimul.batching import IndexBatches, Pool, as_pool, n_steps_per_epoch
 from usimul.methods.base import Batch, Objective, Orientation, Recipe, Run
 from usimul.models import negate_output, shift_output
-from usimul.validation import IntArray, UsimulError, check_choice, check_count, check_real
+from usimul.validation import InputError, IntArray, UsimulError, check_choice, check_count, check_real
 
 __all__ = ["OPTIMIZERS", "SCHEDULES", "Epoch", "Fitted", "TrainingDivergedError", "score_sources", "scores", "train"]
 
@@ -36,7 +36,10 @@ class TrainingDivergedError(UsimulError, ArithmeticError):
 
 @dataclass(frozen=True)
 class Epoch:
-    """What one epoch showed: ``weak_risk`` on held-out tuples and ``watched`` only where they were asked for."""
+    """What one epoch showed: ``weak_risk`` on held-out tuples and ``watched`` only where they were asked for.
+
+    ``corrected_share`` is the share of batches in which a correction acted, 0 for methods that correct nothing.
+    """
 
     risk: float
     raw_risk: float
@@ -116,6 +119,23 @@ def _threads(model: nn.Module, sources: Mapping[str, IntArray], batch_size: int)
         torch.set_num_threads(before)
 
 
+def _check_least_step(model: nn.Module, sources: Mapping[str, IntArray], batch_size: int, n_features: int) -> None:
+    """Raise if the model cannot train on the smallest step: BatchNorm finds no spread in one point."""
+    n_steps = n_steps_per_epoch(sources, batch_size)
+    least = sum(max(1, len(rows) // n_steps) * rows.shape[1] for rows in sources.values())
+    if least > 1 or not any(isinstance(m, nn.modules.batchnorm._BatchNorm) for m in model.modules()):
+        return
+    like = next(model.parameters())
+    try:
+        with torch.no_grad(), torch.random.fork_rng(devices=[]):  # a copy, because BatchNorm counts what it sees
+            copy.deepcopy(model).train()(torch.zeros(1, n_features, device=like.device))
+    except ValueError as error:
+        raise InputError(
+            f"`batch_size`={batch_size} leaves steps of one point, of which the BatchNorm layers of the model find no "
+            "spread. Raise batch_size, or take a model without BatchNorm, such as 'mlp'."
+        ) from error
+
+
 def train(
     build: Callable[[int], nn.Module],
     pool: Pool | Tensor,
@@ -171,6 +191,7 @@ def train(
             torch.manual_seed(seed + attempt)
             current = objective()
             model = build(attempt).to(pool.device)
+            _check_least_step(model, sources, longer.batch_size, pool.shape[1])
             with _threads(model, sources, longer.batch_size):
                 fitted = _attempt(
                     model, pool, sources, scored, current, longer, seed + attempt, validate, watch, report
@@ -181,6 +202,9 @@ def train(
         if not fitted.stuck or fitted.interrupted:
             break
     fitted.orientation = current.orient(found)
+    if fitted.orientation.status != "given" and (fitted.stuck or not fitted.epochs):
+        # Scores that are nearly equal, or untrained, follow from the weights that training began with.
+        fitted.orientation = replace(fitted.orientation, status="unknown", z=None)
     if fitted.orientation.flipped:
         negate_output(fitted.model)
         found = {name: -values for name, values in found.items()}
@@ -278,7 +302,7 @@ def _run_epoch(
             schedule.step()
         objective.after_step()
         total = risk.total.detach()
-        sums += torch.stack([total, risk.negative.to(total.dtype)])
+        sums += torch.stack([total, risk.corrected.to(total.dtype)])
         for name, part in risk.parts.items():
             parts[name] = parts[name] + part.detach() if name in parts else part.detach()
     objective.end_epoch()

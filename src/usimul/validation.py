@@ -8,7 +8,10 @@ from __future__ import annotations
 import difflib
 import math
 import numbers
-from collections.abc import Iterable
+import os
+import tempfile
+from collections.abc import Collection, Iterable
+from pathlib import Path
 from typing import Any, Literal, NoReturn
 
 import numpy as np
@@ -16,23 +19,29 @@ from numpy.typing import ArrayLike, NDArray
 
 __all__ = [
     "DegenerateTrainingWarning",
+    "FewTuplesWarning",
     "FileFormatError",
     "InputError",
     "InputTypeError",
     "MissingDependencyError",
     "PriorMismatchWarning",
     "Problems",
+    "UndefinedAtHalfError",
     "UsimulError",
     "UsimulWarning",
     "check_choice",
+    "check_class_labels",
     "check_count",
     "check_fraction",
     "check_labels",
     "check_labels_subset",
+    "check_new_path",
+    "check_parent",
     "check_prior",
     "check_real",
     "check_rows",
     "check_seed",
+    "check_writable",
     "missing_dependency",
     "nearest",
     "refuse_not_finite",
@@ -53,6 +62,10 @@ class InputTypeError(UsimulError, TypeError):
     """An argument has the wrong type."""
 
 
+class UndefinedAtHalfError(InputError):
+    """What was asked for is undefined at prior 1/2."""
+
+
 class FileFormatError(UsimulError, ValueError):
     """A file is damaged, of another kind, or of an unknown format version."""
 
@@ -71,6 +84,10 @@ class PriorMismatchWarning(UsimulWarning):
 
 class DegenerateTrainingWarning(UsimulWarning):
     """Training ended in a predictor without information."""
+
+
+class FewTuplesWarning(UsimulWarning):
+    """A label-free score rests on so few tuples that it says little."""
 
 
 def check_choice(value: object, choices: Iterable[str], name: str) -> str:
@@ -164,13 +181,17 @@ def check_real(
 ) -> float:
     """Return ``value`` as a float inside the stated interval."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise InputTypeError(f"`{name}` must be a number. Got {value!r} of type {type(value).__name__}.")
+        raise InputTypeError(
+            f"`{name}` must be a number. Got {value!r} of type {type(value).__name__}. Pass one plain number."
+        )
     number = float(value)
     above = number >= low if closed in ("both", "left") else number > low
     below = number <= high if closed in ("both", "right") else number < high
     if not (above and below) or math.isnan(number):
         left, right = "[" if closed in ("both", "left") else "(", "]" if closed in ("both", "right") else ")"
-        raise InputError(f"`{name}` must lie in {left}{low:g}, {high:g}{right}. Got {number!r}.")
+        raise InputError(
+            f"`{name}` must lie in {left}{low:g}, {high:g}{right}. Got {number!r}. Choose a number in that range."
+        )
     return number
 
 
@@ -182,16 +203,24 @@ def check_fraction(value: object, name: str) -> float:
 def check_count(value: object, name: str, *, low: int = 1) -> int:
     """Return ``value`` as an integer of at least ``low``."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-        raise InputTypeError(f"`{name}` must be an integer. Got {value!r} of type {type(value).__name__}.")
+        raise InputTypeError(
+            f"`{name}` must be an integer. Got {value!r} of type {type(value).__name__}. Pass one whole number."
+        )
     if value < low:
-        raise InputError(f"`{name}` must be at least {low}. Got {int(value)}.")
+        raise InputError(f"`{name}` must be at least {low}. Got {int(value)}. Pass {low} or more.")
     return int(value)
 
 
-def check_prior(value: object, *, method: str | None = None, defined_at_half: bool = True) -> float:
+def check_prior(
+    value: object,
+    *,
+    method: str | None = None,
+    defined_at_half: bool = True,
+    remedy: str = "Use method='joint' with triplets, which works at 0.5 (up to the names of the two classes).",
+) -> float:
     """Return the class prior P(y = +1), which must lie in (0, 1).
 
-    Pointwise methods that divide by ``2 * prior - 1`` also refuse one half.
+    Pointwise methods that divide by ``2 * prior - 1`` also refuse one half; ``remedy`` says what to do then.
     """
     who = f" for method {method!r}" if method else ""
     if value is None:
@@ -201,9 +230,8 @@ def check_prior(value: object, *, method: str | None = None, defined_at_half: bo
         )
     prior = check_fraction(value, "prior")
     if not defined_at_half and abs(2.0 * prior - 1.0) < 1e-6:
-        raise InputError(
-            f"`prior` must differ from 0.5{who}, because its weights divide by 2 * prior - 1. Got {prior!r}. "
-            "Use method='joint', which works at 0.5 (up to the names of the two classes)."
+        raise UndefinedAtHalfError(
+            f"`prior` must differ from 0.5{who}, because its weights divide by 2 * prior - 1. Got {prior!r}. {remedy}"
         )
     return prior
 
@@ -262,7 +290,13 @@ def check_rows(
     distinct
         Whether the rows of one tuple must differ from each other.
     """
-    rows = np.asarray(value)
+    try:
+        rows = np.asarray(value)
+    except ValueError as error:  # NumPy does not say of which argument
+        raise InputError(
+            f"`{name}` must have shape (n, {width}). Got lines of different lengths. "
+            "Each line is one tuple of row indices into X."
+        ) from error
     if rows.size == 0:
         rows = np.zeros((0, width), dtype=np.int64)
     if rows.ndim == 1 and width == 1:
@@ -300,15 +334,19 @@ def check_rows(
     return rows
 
 
-def check_labels(value: ArrayLike, name: str = "y") -> IntArray:
-    """Return labels as an int64 vector of +1 and -1; both classes must occur."""
+def check_labels(value: ArrayLike, name: str = "y", *, remedy: str | None = None) -> IntArray:
+    """Return labels as an int64 vector of +1 and -1; both classes must occur.
+
+    ``remedy`` says how to translate other labels, where that is not done in Python.
+    """
     labels = np.asarray(value)
     if labels.ndim != 1:
         raise InputError(f"`{name}` must be one-dimensional. Got shape {labels.shape}.")
     found = np.unique(labels if labels.dtype.kind in "biufUS" else labels.astype(str))
     if labels.dtype.kind not in "iuf" or not np.array_equal(found, [-1, 1]):
         shown = ", ".join(str(v) for v in found[:6]) + (", ..." if found.size > 6 else "") or "none"
-        hint = f" Translate them first: np.where({name} == positive, 1, -1)." if found.size > 1 else ""
+        remedy = remedy or f"Translate them first: np.where({name} == positive, 1, -1)."
+        hint = f" {remedy}" if found.size > 1 else ""
         raise InputError(
             f"`{name}` must hold both labels +1 and -1 and nothing else. "
             f"Got values: {shown} (dtype {labels.dtype}).{hint}"
@@ -324,6 +362,66 @@ def check_labels_subset(value: ArrayLike, name: str, *, n: int) -> IntArray:
     labels = labels.astype(np.int64)
     labels.setflags(write=False)
     return labels
+
+
+def check_class_labels(value: ArrayLike, classes: Collection[Any], name: str = "y") -> NDArray[Any]:
+    """Return labels as an array, of which every one must be one of the two ``classes``, the second the positive one.
+
+    A label of another name would count as wrong, or as the other class, without a word.
+
+    >>> check_class_labels(["ill", "well"], ["well", "ill"]).tolist()
+    ['ill', 'well']
+    >>> check_class_labels([0, 1], [-1, 1])
+    Traceback (most recent call last):
+    ...
+    usimul.validation.InputError: `y` must hold the two classes of the classifier, -1 and 1 (positive). Got: 0, 1. \
+Translate them first, with numpy.where(labels == positive, 1, -1).
+    """
+    labels = np.asarray(value)
+    found = list(dict.fromkeys(labels.ravel().tolist()))
+    if any(label not in classes for label in found):
+        negative, positive = classes
+        shown = ", ".join(repr(label) for label in found[:6]) + (", ..." if len(found) > 6 else "")
+        raise InputError(
+            f"`{name}` must hold the two classes of the classifier, {negative!r} and {positive!r} (positive). "
+            f"Got: {shown}. Translate them first, with numpy.where(labels == positive, {positive!r}, {negative!r})."
+        )
+    return labels
+
+
+def check_parent(path: str | os.PathLike[str], name: str = "path") -> Path:
+    """Raise unless something new can be made at ``path``: call it before long work.
+
+    A file is really made there, and gone again: permissions do not tell of file systems that are read-only.
+    """
+    target = Path(path)
+    parent = target.absolute().parent
+    if not parent.is_dir():
+        raise InputError(f"`{name}`: the folder {str(parent)!r} does not exist; make it first.")
+    check_writable(parent, name)
+    return target
+
+
+def check_new_path(path: str | os.PathLike[str], *, overwrite: bool, name: str = "path") -> Path:
+    """Raise unless a file can be made at ``path``, or replaced where ``overwrite`` says so."""
+    target = check_parent(path, name)
+    if target.is_dir():
+        raise InputError(f"`{name}` {str(target)!r} is a folder; name a file.")
+    if target.exists() and not overwrite:
+        raise InputError(f"`{name}` {str(target)!r} exists already. Choose another name, or pass overwrite=True.")
+    return target
+
+
+def check_writable(folder: Path, name: str = "path") -> None:
+    """Raise unless files can be made in ``folder``."""
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise InputError(
+            f"`{name}`: nothing can be written in the folder {str(folder)!r} ({error.strerror or error}). "
+            "Choose another folder, or make this one writable."
+        ) from error
 
 
 def missing_dependency(package: str, extra: str, purpose: str) -> MissingDependencyError:

@@ -24,7 +24,11 @@ WEAK_RISKS = ("second-moment", "position-aware")
 
 @dataclass(frozen=True)
 class WeakRisk:
-    """An estimated error rate and its standard error."""
+    """An estimated error rate and its standard error.
+
+    It holds for points like those of the tuples. Tuples of points that were trained on, also held-out ones, make it too
+    low where the network memorises them; to judge, ask for tuples over new points.
+    """
 
     value: float
     standard_error: float
@@ -32,7 +36,8 @@ class WeakRisk:
 
     def interval(self, z: float = 1.96) -> tuple[float, float]:
         """Return the normal interval around the estimate, cut to [0, 1]."""
-        return max(0.0, self.value - z * self.standard_error), min(1.0, self.value + z * self.standard_error)
+        low, high = (self.value + side * z * self.standard_error for side in (-1.0, 1.0))
+        return min(1.0, max(0.0, low)), min(1.0, max(0.0, high))
 
     def __str__(self) -> str:
         return f"{self.value:.4f} +- {self.standard_error:.4f} ({self.kind})"
@@ -77,7 +82,8 @@ def second_moment_risk(
     points.
     The square root takes the side "better than chance": a classifier with swapped names looks as good as the right one.
     What no classifier with this share of predicted positives can reach is cut off, so that a constant prediction of the
-    minority class is not taken for one of the majority class.
+    minority class is not taken for one of the majority class. Where the products say nothing, the middle between the
+    two sides is returned, cut likewise, with the standard error 1/2.
 
     Parameters
     ----------
@@ -114,7 +120,7 @@ def second_moment_risk(
     root = math.sqrt(max(0.0, (linear * mean) ** 2 - 4.0 * (constant * mean**2 - scale * float(product.mean()))))
     e = float(np.clip(-0.5 * (linear * mean + root), *_feasible(mean, p)))
     if root < 1e-9:
-        return WeakRisk(0.5, 0.5, "second-moment")
+        return WeakRisk(0.5 + 0.5 * e, 0.5, "second-moment")
     # Delta method: (2 e + linear A) de = scale dT - (linear e + 2 constant A) dA, and 2 e + linear A = -root.
     slope = linear * e + 2.0 * constant * mean
     variance = _variance(scale * product - slope * share * companions) + (slope * (1.0 - share)) ** 2 * _variance(d_u)
@@ -129,7 +135,12 @@ def position_aware_risk(
     :math:`c E_A[d] + (1-\lambda) E_U[h] + \lambda E_{x', x''}[h]` with :math:`h = (p-c) \ell_+ + (q+c) \ell_-` and
     c = Z/D, lambda the companions' share of points (``definition1``); c = pS/D, lambda = 0 (``pair_plus_unlabeled``).
     """
-    p = check_prior(prior, method="position-aware risk", defined_at_half=False)
+    p = check_prior(
+        prior,
+        method="position-aware risk",
+        defined_at_half=False,
+        remedy="Use kind='second-moment', which works there.",
+    )
     d, d_u = _check(triplets, unlabeled)
     if world == "definition1":
         c, share = acceptance_probability(p) / (2 * p - 1), 2 * len(d) / (2 * len(d) + d_u.size)

@@ -26,14 +26,22 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator, estimator_checks_generator, parametrize_with_checks
 from torch import nn
 
+from usimul import estimators
 from usimul.datasets import make_gaussians
 from usimul.estimators import AUTO_CANDIDATES, USimULClassifier, WeakClassifier
 from usimul.methods import get_method, list_methods
 from usimul.mixture import acceptance_probability
-from usimul.sampling import draw, sample_triplets
+from usimul.models import ScoreNet
+from usimul.sampling import draw, sample_labels, sample_triplets
 from usimul.supervision import Labels, SimilarPairs, Triplets
 from usimul.training import TrainingDivergedError
-from usimul.validation import DegenerateTrainingWarning, InputError, InputTypeError, PriorMismatchWarning
+from usimul.validation import (
+    DegenerateTrainingWarning,
+    FewTuplesWarning,
+    InputError,
+    InputTypeError,
+    PriorMismatchWarning,
+)
 
 PRIOR = 0.3
 QUICK = {"model": "linear", "epochs": 8, "batch_size": 64, "lr": 0.05, "random_state": 0}
@@ -132,10 +140,16 @@ class TestComposition:
         with pytest.raises(NotFittedError):
             twin.predict(np.zeros((1, 2)))
 
-    @pytest.mark.parametrize("cv", [KFold(3), 3, None], ids=str)
+    @pytest.mark.parametrize("cv", [KFold(3), 3], ids=str)
     def test_label_free_cross_validation(self, data, sup, cv):
         scores = cross_val_score(quick(), data.X_train, sup, cv=cv)
-        assert scores.shape == (5 if cv is None else 3,)
+        assert scores.shape == (3,)
+        assert np.all((scores >= 0.5) & (scores <= 1.0))
+
+    def test_folds_that_hold_few_tuples_are_told(self, data, sup):
+        with pytest.warns(FewTuplesWarning, match=r"rests on \d+ tuples.*fewer and larger folds") as caught:
+            scores = cross_val_score(quick(), data.X_train, sup, cv=5)
+        assert len(caught) == 5  # about 1500 / 5^3 = 12 tuples in each
         assert np.all((scores >= 0.5) & (scores <= 1.0))
 
     def test_a_number_means_unstratified_folds(self, data, sup):
@@ -175,6 +189,13 @@ class TestComposition:
     def test_label_free_score_takes_no_weights(self, data, sup, fitted):
         with pytest.raises(InputError, match="`sample_weight` does not apply"):
             fitted.score(data.X_train, sup, sample_weight=np.ones(400))
+
+    def test_labels_of_other_names_are_no_score(self, data, fitted):
+        for y in (data.y_test > 0, (data.y_test > 0).astype(int), np.where(data.y_test > 0, "1", "-1")):
+            with pytest.raises(InputError, match=r"`y` must hold the two classes of the classifier, -1 and 1 .*np|num"):
+                fitted.score(data.X_test, y)
+        assert fitted.score(data.X_test, data.y_test.astype(float)) == fitted.score(data.X_test, data.y_test)
+        assert fitted.score(data.X_test[:1], data.y_test[:1]) in (0.0, 1.0)
 
     def test_label_free_score_agrees_with_the_labels(self, data, sup, fitted):
         risk = fitted.weak_risk(data.X_train, sup)
@@ -295,6 +316,60 @@ class TestFittedAttributes:
         assert clf.orientation_.status == "given"
         assert np.mean(clf.predict(data.X_test) == np.where(data.y_test > 0, "yes", "no")) > 0.9
 
+    def test_no_unlabeled_points_are_drawn_when_none_are_asked_for(self, data):
+        clf = quick(n_tuples=40, n_unlabeled=0, epochs=1).fit(data.X_train, data.y_train)
+        assert (clf.n_tuples_, clf.n_unlabeled_) == (40, 0)
+        with pytest.raises(InputError, match="needs unlabeled points beside the tuples"):
+            quick("usimul", n_unlabeled=0).fit(data.X_train, data.y_train)
+        for changes, message in (
+            ({"n_tuples": 0}, "`n_tuples` must be at least 1. Got 0"),
+            ({"n_tuples": -5}, "`n_tuples` must be at least 1. Got -5"),
+            ({"n_unlabeled": -1}, "`n_unlabeled` must be at least 0. Got -1"),
+        ):
+            with pytest.raises(InputError, match=message):
+                quick(**changes).fit(data.X_train, data.y_train)
+
+    def test_supervised_draws_at_the_prior_too(self, data):
+        whole = quick("supervised", prior=None, epochs=1).fit(data.X_train, data.y_train)
+        assert (whole.n_tuples_, whole.prior_) == (400, np.mean(data.y_train > 0))
+        drawn = quick("supervised", prior=0.9, n_tuples=1000, epochs=1).fit(data.X_train, data.y_train)
+        assert (drawn.n_tuples_, drawn.prior_) == (1000, 0.9)
+        sup = sample_labels(data.y_train, 1000, prior=0.9, random_state=0)
+        assert np.mean(sup.values > 0) > 0.85
+        same = quick("supervised", prior=0.9, epochs=1).fit(data.X_train, sup)
+        assert np.array_equal(drawn.decision_function(data.X_test), same.decision_function(data.X_test))
+
+    def test_a_prior_that_nobody_stated_is_not_made_up(self, data, sup):
+        labels = sample_labels(data.y_train)
+        clf = quick("supervised", prior=None).fit(data.X_train, labels)
+        assert clf.prior_ is None
+        for judge in (clf.weak_risk, clf.score):
+            with pytest.raises(InputError, match=r"trained without a prior, and judging it by Triplets.*--prior"):
+                judge(data.X_train, sup)
+        stated = quick("supervised").fit(data.X_train, labels)
+        assert clf.weak_risk(data.X_train, sup, prior=PRIOR) == stated.weak_risk(data.X_train, sup)
+        assert clf.weak_risk(data.X_train, labels).kind == "labels"
+        with pytest.raises(InputError, match="`prior` must lie in"):
+            clf.weak_risk(data.X_train, sup, prior=1.5)
+
+    def test_whether_labels_took_part(self, data, sup):
+        assert not quick(epochs=1).fit(data.X_train, sup).from_labels_
+        assert quick(epochs=1).fit(data.X_train, data.y_train).from_labels_
+        assert quick("supervised", epochs=1).fit(data.X_train, sample_labels(data.y_train)).from_labels_
+
+    def test_the_corrected_share_is_of_batches_that_were_corrected(self, data, sup):
+        """The likelihood's first part is negative at the end, and nothing corrects it."""
+        plain = quick("joint-likelihood", epochs=20).fit(data.X_train, sup).history_
+        assert plain["parts"][-1]["likelihood"] < 0
+        assert plain["corrected_share"] == [0.0] * 20
+        noisy = {"batch_size": 4, "epochs": 3, "lr": 1e-2}
+        none, corrected = (quick(m, **noisy).fit(data.X_train, sup).history_ for m in ("usimul", "usimul-abs"))
+        assert none["corrected_share"] == [0.0] * 3
+        assert min(corrected["corrected_share"]) > 0
+        assert max(quick("joint-plain", **noisy).fit(data.X_train, sup).history_["corrected_share"]) > 0
+        off = quick("joint-plain", options={"correction": "none"}, **noisy).fit(data.X_train, sup)
+        assert off.history_["corrected_share"] == [0.0] * 3
+
     def test_sizes_drawn_from_labels(self, data):
         few = quick(n_tuples=40, n_unlabeled=24, epochs=1).fit(data.X_train, data.y_train)
         more = quick(n_tuples=80, n_unlabeled=24, epochs=1).fit(data.X_train, data.y_train)
@@ -323,6 +398,22 @@ class TestFittedAttributes:
         assert len(risks) == 12
         least = np.flatnonzero(risks == risks.min())
         assert clf.n_epochs_ == least[-1] + 1  # of equal ones the last, which has seen most
+
+    @pytest.mark.slow
+    def test_held_out_risk_is_no_estimate_where_points_are_memorised(self):
+        """What the pages say: labels that nothing predicts, learned by heart from triplets of few points."""
+        rng = np.random.default_rng(0)
+        X, X_new = rng.normal(size=(100, 60)), rng.normal(size=(1000, 60))
+        y, y_new = (np.where(rng.random(n) < PRIOR, 1, -1) for n in (100, 1000))
+        drawn = sample_triplets(y, 2000, n_unlabeled=200, prior=PRIOR, random_state=0)
+        clf = WeakClassifier(
+            "joint-plain", prior=PRIOR, epochs=15, batch_size=64, selection="label-free", random_state=0
+        ).fit(X, drawn)
+        error = 1.0 - clf.score(X_new, y_new)
+        assert min(clf.history_["weak_risk"]) < 0.1 < 0.3 < error
+        fresh = sample_triplets(y_new, 2000, n_unlabeled=500, prior=PRIOR, random_state=1)
+        risk = clf.weak_risk(X_new, fresh)
+        assert abs(risk.value - error) < 4 * risk.standard_error
 
     def test_watched_figure_is_recorded_and_chooses_nothing(self, data, sup):
         figures = iter([0.1, 0.9, 0.5, 0.2])
@@ -371,16 +462,108 @@ class TestInterruption:
             clf.fit(data.X_train, sup, progress=progress)
         assert clf.n_epochs_ == 3 - int(np.argmin(clf.history_["weak_risk"][::-1]))
 
-    def test_ctrl_c_while_choosing_leaves_nothing_fitted(self, data, sup):
+    def test_ctrl_c_while_choosing_keeps_the_best_so_far(self, data, sup):
+        def progress(name, number, of, epoch):
+            if name.startswith("joint-likelihood"):
+                raise KeyboardInterrupt
+
+        clf = quick("auto", epochs=4).fit(data.X_train, sup)
+        whole = clf.auto_
+        with pytest.raises(KeyboardInterrupt):
+            clf.fit(data.X_train, sup, progress=progress)
+        assert clf.interrupted_
+        assert clf.auto_[:2] == whole[:2]
+        assert [row["method"] for row in clf.auto_] == ["joint", "joint-plain", "joint-likelihood"]
+        assert clf.method_ == min(clf.auto_, key=lambda row: row["weak_risk"])["method"]
+        part, _ = sup.split(0.2, np.random.default_rng(int(np.random.default_rng(0).integers(2**31 - 100))))
+        if clf.method_ != "joint-likelihood":
+            same = quick(clf.method_, epochs=4)._train(
+                get_method(clf.method_), "linear", estimators.as_pool(data.X_train.astype(np.float32)),
+                part, PRIOR, int(np.random.default_rng(0).integers(2**31 - 100)), "last", None,
+            )  # fmt: skip
+            assert same.model.state_dict().keys() == clf.module_.state_dict().keys()
+            for name, value in same.model.state_dict().items():
+                assert torch.equal(value, clf.module_.state_dict()[name])
+
+    def test_ctrl_c_within_the_first_candidate_keeps_it(self, data, sup):
         def progress(*told):
             raise KeyboardInterrupt
 
         clf = quick("auto")
         with pytest.raises(KeyboardInterrupt):
             clf.fit(data.X_train, sup, progress=progress)
+        assert (clf.method_, clf.n_epochs_, clf.interrupted_) == ("joint", 1, True)
+        assert set(clf.predict(data.X_test)) <= {-1, 1}
+
+    def test_ctrl_c_while_judging_candidates(self, data, sup, monkeypatch):
+        calls = []
+
+        def scoring(*given):
+            calls.append(given)
+            if len(calls) == stop:
+                raise KeyboardInterrupt
+            return real(*given)
+
+        real = estimators.score_sources
+        monkeypatch.setattr(estimators, "score_sources", scoring)
+        clf, stop = quick("auto", epochs=1), 2
+        with pytest.raises(KeyboardInterrupt):
+            clf.fit(data.X_train, sup)
+        assert (clf.method_, clf.interrupted_, len(clf.auto_)) == ("joint", True, 1)
+        calls.clear()
+        stop = 1
+        with pytest.raises(KeyboardInterrupt):  # nothing new, and the former fit is not taken for the new one
+            clf.fit(data.X_train, sup)
+        assert not hasattr(clf, "interrupted_")
         with pytest.raises(NotFittedError):
             clf.predict(data.X_test)
 
+    @pytest.mark.parametrize("method", ["joint", "usimul-exact-abs"])
+    def test_untrained_weights_decide_no_names(self, data, sup, method, monkeypatch):
+        def stop(*given):
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr("usimul.training._run_epoch", stop)
+        clf = WeakClassifier(method, prior=PRIOR, random_state=0)
+        with pytest.raises(KeyboardInterrupt):
+            clf.fit(data.X_train, sup)
+        assert (clf.orientation_.status, clf.orientation_.z, clf.n_epochs_) == ("unknown", None, 0)
+
+    def test_a_plateau_decides_no_names(self, data, sup):
+        with pytest.warns(DegenerateTrainingWarning):
+            clf = quick(model=lambda: nn.Linear(2, 1), lr=1e-12, epochs=1, scaling="none").fit(1e-3 * data.X_train, sup)
+        assert clf.orientation_.status == "unknown"
+
+
+class TestAFitThatFails:
+    def test_leaves_the_estimator_as_it_was(self, data, sup):
+        clf = quick(epochs=1).fit(data.X_train, sup)
+        before, state = clf.decision_function(data.X_test), dict(vars(clf))
+        wide = np.hstack([data.X_train, data.X_train])
+        for changes, X, y in (
+            ({"lr": -1.0}, wide, sup),
+            ({"method": "usimul", "loss": "square", "optimizer": "sgd", "lr": 1e30}, wide, sup),
+            ({}, wide, np.arange(400) % 3),
+        ):
+            with pytest.raises((InputError, TrainingDivergedError)):
+                clf.set_params(**changes).fit(X, y)
+            clf.set_params(**{name: state[name] for name in changes})
+            assert vars(clf) == state
+        np.testing.assert_array_equal(clf.decision_function(data.X_test), before)
+
+    def test_the_first_one_leaves_nothing(self, data, sup):
+        clf = quick(lr=-1.0)
+        with pytest.raises(InputError):
+            clf.fit(data.X_train, sup)
+        assert not [name for name in vars(clf) if name.endswith("_")]
+
+    def test_nothing_of_a_former_fit_stays(self, data, sup):
+        clf = quick("auto", epochs=1).fit(data.X_train, sup)
+        assert clf.auto_
+        assert not hasattr(clf.set_params(method="joint").fit(data.X_train, sup), "auto_")
+
+
+class TestPlateau:
     def test_plateau_is_reported_after_restarts(self, data, sup):
         with pytest.warns(DegenerateTrainingWarning, match="still on its plateau after 2 restarts"):
             clf = quick(model=zero_linear, lr=1e-9, epochs=2).fit(data.X_train, sup)
@@ -504,7 +687,7 @@ class TestOrientation:
 
 @pytest.fixture(scope="module")
 def contradicted(sup):
-    return replace(sup, n_asked=10_000, n_accepted=round(10_000 * acceptance_probability(0.05)))
+    return replace(sup, n_asked=round(sup.n_tuples / acceptance_probability(0.05)))
 
 
 class TestPriorCheck:
@@ -516,6 +699,17 @@ class TestPriorCheck:
         with pytest.warns(PriorMismatchWarning, match="`prior`=0.3 contradicts"):
             clf = quick(prior_check="warn", epochs=1).fit(data.X_train, contradicted)
         assert clf.prior_ == PRIOR
+
+    def test_judging_warns(self, data, fitted, contradicted, monkeypatch):
+        with pytest.warns(
+            PriorMismatchWarning, match=r"`prior`=0.3 contradicts .* fits a prior of 0.05.*--prior"
+        ) as caught:
+            fitted.weak_risk(data.X_train, contradicted)
+        assert caught[0].filename == __file__
+        with pytest.warns(PriorMismatchWarning, match="`prior`=0.4 contradicts"):
+            fitted.weak_risk(data.X_train, contradicted, prior=0.4)
+        monkeypatch.setattr(fitted, "prior_check", "ignore")
+        fitted.weak_risk(data.X_train, contradicted)
 
     def test_ignore(self, data, contradicted):
         quick(prior_check="ignore", epochs=1).fit(data.X_train, contradicted)
@@ -684,8 +878,15 @@ class TestBadInput:
 
     def test_no_unlabeled_points_for_a_method_that_needs_them(self, data, sup):
         bare = replace(sup, unlabeled=None)
-        with pytest.raises(InputError, match=r"method 'usimul' needs unlabeled points beside the tuples. Got none"):
+        with pytest.raises(
+            InputError, match=r"method 'usimul' needs unlabeled points beside the tuples. Got none.*method='joint'"
+        ):
             quick("usimul").fit(data.X_train, bare)
+        pairs = SimilarPairs(sup.rows[:, :2], n_points=400)
+        with pytest.raises(
+            InputError, match=r"method 'su' needs unlabeled .*to the supervision\.$"
+        ):  # nothing else fits
+            quick("su").fit(data.X_train, pairs)
         assert quick().fit(data.X_train, bare).score(data.X_test, data.y_test) > 0.9  # joint does without
 
     def test_supervision_of_another_kind(self, data, sup):
@@ -725,3 +926,98 @@ class TestBadInput:
     def test_too_few_tuples_to_hold_some_out(self, data):
         with pytest.raises(InputError, match="leaves one side empty"):
             quick(selection="label-free").fit(data.X_train, Triplets([[0, 1, 2]], n_points=400))
+        few = Triplets([[0, 1, 2], [3, 4, 5], [6, 7, 8], [9, 10, 11]], unlabeled=range(400), n_points=400)
+        for changes in ({"selection": "label-free"}, {"method": "auto"}):
+            with pytest.raises(InputError, match=r"too few held-out tuples.* 0.2 of 4 tuples is 1, and at least 2"):
+                quick(**changes).fit(data.X_train, few, progress=self.no_training)
+
+    @staticmethod
+    def no_training(*told):
+        raise AssertionError("training has begun")
+
+    def test_what_cannot_judge_is_found_before_training(self, data, sup):
+        release = replace(sup, world="release", n_asked=None, n_accepted=None)
+        pairs = SimilarPairs(sup.rows[:, :2], unlabeled=sup.unlabeled, n_points=400)
+        for method, drawn, message in (
+            ("usimul", release, "no label-free risk exists for triplets of world 'release'"),
+            ("su", pairs, "must differ from 0.5"),
+        ):
+            prior = PRIOR if method == "usimul" else 0.5
+            with pytest.raises(InputError, match=message):
+                quick(method, prior=prior, selection="label-free").fit(data.X_train, drawn, progress=self.no_training)
+
+    @pytest.mark.parametrize("value", [7, -1, float("nan"), 0])
+    @pytest.mark.parametrize("given", ["labels", "supervision"])
+    def test_a_prior_that_is_not_needed_must_be_one(self, data, value, given):
+        y = data.y_train if given == "labels" else sample_labels(data.y_train)
+        with pytest.raises(InputError, match=r"`prior` must lie in \(0, 1\)"):
+            quick("supervised", prior=value).fit(data.X_train, y)
+
+    @pytest.mark.parametrize("value", ["0.4", True, [0.4], np.array([0.4])], ids=str)
+    @pytest.mark.parametrize("method", ["supervised", "joint"])
+    def test_a_prior_that_is_no_number(self, data, sup, value, method):
+        y = sup if method == "joint" else sample_labels(data.y_train)
+        with pytest.raises(InputTypeError, match=r"`prior` must be a number\. Got"):
+            quick(method, prior=value).fit(data.X_train, y)
+
+    @pytest.mark.parametrize("method", ["joint", "joint-likelihood", "usimul-exact", "usimul-exact-abs", "auto"])
+    def test_the_world_release_fits_the_printed_methods_only(self, data, method):
+        drawn = sample_triplets(data.y_train, 50, n_unlabeled=50, prior=0.4, world="release", random_state=0)
+        with pytest.raises(
+            InputError,
+            match=r"of world 'definition1' or 'pair_plus_unlabeled'. Got world 'release'.*"
+            r"or use method='usimul' or method='usimul-abs' or method='usimul-relu'",
+        ):
+            quick(method, prior=0.4).fit(data.X_train, drawn)
+
+    @pytest.mark.parametrize("method", ["usimul", "usimul-abs", "usimul-relu"])
+    def test_the_printed_methods_train_in_their_world(self, data, method):
+        drawn = sample_triplets(data.y_train, 50, n_unlabeled=50, prior=0.4, world="release", random_state=0)
+        assert quick(method, prior=0.4, epochs=1).fit(data.X_train, drawn).world_ == "release"
+
+    @pytest.mark.parametrize(
+        ("device", "why"),
+        [("foo", "Expected one of cpu"), ("meta", "meta tensors"), ("cpu:x", "Invalid device string: 'cpu:x'")],
+    )
+    def test_devices_that_cannot_be_used(self, data, sup, device, why):
+        with pytest.raises(InputError, match=rf"`device` '{device}' cannot be used here: .*{why}.*\. Use 'cpu'"):
+            quick(device=device).fit(data.X_train, sup)
+
+    @pytest.mark.skipif(torch.cuda.is_available(), reason="there is such a device here")
+    def test_no_accelerator(self, data, sup):
+        with pytest.raises(InputError, match=r"`device` 'cuda' cannot be used here: [^.]*\. Use 'cpu'"):
+            quick(device="cuda").fit(data.X_train, sup)
+
+    @pytest.mark.parametrize(("width", "kind"), [(3, "Triplets"), (2, "SimilarPairs")])
+    def test_rows_without_a_supervision_object(self, data, sup, fitted, width, kind):
+        for rows in (sup.rows[:, :width], sup.rows[:400, :width].tolist()):
+            with pytest.raises(InputError, match=rf"`y` must be a supervision object.*, {width}\).*wrap it.*{kind}"):
+                quick().fit(data.X_train, rows)
+            with pytest.raises(InputTypeError, match=r"`supervision` must be a supervision object. Got (ndarray|list)"):
+                fitted.weak_risk(data.X_train, rows)
+
+    @pytest.mark.parametrize("options", [[1], "lam=1", 3])
+    def test_options_that_are_no_mapping(self, data, sup, options):
+        with pytest.raises(InputTypeError, match=r"`options` must be a mapping .*method 'usimul-exact': lam"):
+            quick("usimul-exact", options=options).fit(data.X_train, sup)
+
+    def test_models_that_bring_their_own_scaling_or_precision(self, data, sup):
+        with pytest.raises(InputError, match=r"`model` must take rows .*convert it with model.float\(\)"):
+            quick(model=nn.Linear(2, 1).double()).fit(data.X_train, sup)
+        module = nn.Linear(2, 1)
+        wrapped, bare = (quick(epochs=1, model=model).fit(data.X_train, sup) for model in (ScoreNet(module), module))
+        assert np.array_equal(wrapped.decision_function(data.X_test), bare.decision_function(data.X_test))
+
+    def test_confidences_and_a_model_to_choose(self, data):
+        clf = quick("confdiff-abs", model="auto", epochs=1, prior=None).fit(data.X_train[:80], data.y_train[:80])
+        assert clf.model_ in ("mlp", "mlp-dropout")
+        assert {row["method"] for row in clf.auto_} == {"confdiff-abs"}
+
+    @pytest.mark.parametrize("model", ["mlp-bn", "mlp-shared"])
+    def test_steps_of_one_point(self, data, model):
+        labels = sample_labels(data.y_train, 5, random_state=0)
+        with pytest.raises(InputError, match=r"`batch_size`=1 leaves steps of one point.*BatchNorm"):
+            quick("supervised", model=model, batch_size=1).fit(data.X_train, labels, progress=self.no_training)
+        assert quick("supervised", model=model, batch_size=2, epochs=1).fit(
+            data.X_train, sample_labels(data.y_train, 4, random_state=0)
+        )

@@ -26,7 +26,8 @@ def test_the_quoted_file_is_a_registered_method():
 
 def test_files_named_on_the_page_exist():
     named = set(re.findall(r"`((?:[a-z_]+/)+[a-z_]*(?:\.py)?)`", PAGE))
-    assert {QUOTED, "tests/contract/test_references.py", "benchmarks/methods.py"} <= named
+    demanding = {"tests/contract/test_references.py", "tests/docs/test_docs.py", "benchmarks/methods.py"}
+    assert {QUOTED, *demanding} <= named
     homes = (ROOT, ROOT / "src" / "usimul")
     assert [name for name in named if not any((home / name).exists() for home in homes)] == []
     for name in re.findall(r"`([a-z_]+\.py)`", PAGE):

@@ -145,4 +145,5 @@ def test_pages_know_every_method():
     named = re.findall(r"`([a-z][a-z*-]+)`", (ROOT / "README.md").read_text(encoding="utf-8"))
     patterns = [re.compile(re.escape(name).replace(r"\*", ".*")) for name in named]
     for method in usimul.list_methods():
-        assert any(pattern.fullmatch(method.name) for pattern in patterns), method.name
+        known = any(pattern.fullmatch(method.name) for pattern in patterns)
+        assert known, f"add {method.name!r}, or its family, to the table of methods in README.md"

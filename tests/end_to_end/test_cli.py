@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -181,6 +182,69 @@ def test_evaluate_at_one_half(files, tmp_path):
     assert re.search(r"position-aware +not defined at prior 0.5\n", found.stdout)
 
 
+def test_the_cause_is_told_where_nothing_is_defined(files, tmp_path):
+    """At prior 0.5 too: similar pairs without unlabeled points cannot judge at any prior."""
+    usimul("sample", files / "y_train.npy", "-o", tmp_path / "l.npz", "--n", 50, "--kind", "labels")
+    usimul(
+        "sample", files / "y_test.npy", "-o", tmp_path / "sp.npz", "--n", 50, "--kind", "similar-pairs", "--prior", 0.5
+    )
+    usimul(
+        *train(files, supervision="train.npz", prior=None)[:2], tmp_path / "l.npz", *SUPERVISED, "-o", tmp_path / "m"
+    )
+    given = ["evaluate", tmp_path / "m", files / "X_test.npy", "--supervision", tmp_path / "sp.npz", "--prior", 0.5]
+    found = usimul(*given).stdout
+    assert "not defined: no unbiased risk is known for this SimilarPairs" in found
+    assert "not defined at prior 0.5" not in found
+
+
+SUPERVISED = ["--method", "supervised", "--model", "linear", "--epochs", 3]
+
+
+def test_a_prior_that_nobody_stated_is_asked_for(files, tmp_path):
+    usimul("sample", files / "y_train.npy", "-o", tmp_path / "l.npz", "--n", 200, "--kind", "labels")
+    result = usimul("train", files / "X_train.npy", tmp_path / "l.npz", *SUPERVISED, "-o", tmp_path / "m")
+    assert "(prior unknown)" in result.stdout
+    given = ["evaluate", tmp_path / "m", files / "X_test.npy"]
+    refused(*given, "--supervision", files / "test.npz", match="trained without a prior.*--prior on the command line")
+    refused(*given, "--supervision", files / "test.npz", "--prior", 1.5, match=r"`prior` must lie in \(0, 1\)")
+    judged = usimul(*given, "--supervision", files / "test.npz", "--prior", 0.3).stdout
+    clf, X = export.load(tmp_path / "m"), np.load(files / "X_test.npy")
+    risk = clf.weak_risk(X, load_supervision(files / "test.npz"), prior=0.3)
+    assert f"second-moment      {risk.value:.4f} +- {risk.standard_error:.4f}" in judged
+    assert "accuracy" in usimul(*given, "--labels", files / "y_test.npy").stdout
+
+
+@pytest.mark.parametrize("prior", ["7", "nan", "-1", "0"])
+def test_a_prior_that_is_not_needed_must_be_one(files, tmp_path, prior):
+    usimul("sample", files / "y_train.npy", "-o", tmp_path / "l.npz", "--n", 50, "--kind", "labels")
+    given = ["train", files / "X_train.npy", tmp_path / "l.npz", *SUPERVISED, "-o", tmp_path / "m", "--prior", prior]
+    refused(*given, match=r"`prior` must lie in \(0, 1\)")
+    assert not (tmp_path / "m").exists()
+
+
+@pytest.mark.filterwarnings("default")
+def test_evaluate_warns_when_the_answers_contradict_the_prior(files):
+    given = ["evaluate", files / "model", files / "X_test.npy", "--supervision", files / "test.npz"]
+    assert not usimul(*given).stderr
+    found = usimul(*given, "--prior", 0.02)
+    assert found.stderr.count("warning: `prior`=0.02 contradicts the supervision: accepted share") == 1
+    assert "second-moment" in found.stdout
+
+
+def test_held_out_risks_are_not_taken_for_estimates(files, tmp_path):
+    words = "tuples are made of points that were trained on: judge on new points"
+    assert words not in usimul(*train(files), "-o", tmp_path / "m").stdout
+    assert words in usimul(*train(files), "--selection", "label-free", "-o", tmp_path / "s").stdout
+    assert words in usimul(*train(files, method="auto"), "-o", tmp_path / "a").stdout
+
+
+def test_names_that_a_biased_risk_decided(files, tmp_path):
+    assert "fixed by the training risk" in usimul(*train(files), "-o", tmp_path / "unbiased").stdout
+    found = usimul(*train(files, method="usimul-abs"), "-o", tmp_path / "biased").stdout
+    assert "they MAY BE WRONG; one labeled point would tell" in found
+    assert "fixed by the training risk" not in found
+
+
 def test_evaluate_on_one_class_leaves_dashes(files, tmp_path):
     np.save(tmp_path / "ones.npy", np.ones(200, dtype=int))
     result = usimul("evaluate", files / "model", files / "X_test.npy", "--labels", tmp_path / "ones.npy")
@@ -202,7 +266,12 @@ def test_degenerate_predictor_is_called_so(files, tmp_path, bias, words):
 def test_sample(files, tmp_path):
     np.save(tmp_path / "digits.npy", np.arange(100) % 10)
     given = [tmp_path / "digits.npy", "-o", tmp_path / "s.npz", "--n", 30]
-    refused("sample", *given, match="must hold both labels")
+    refused("sample", *given, match=r"must hold both labels.*--positive LABEL; the labels are: 0, 1, 2, .*9\.$")
+    np.save(tmp_path / "y01.npy", np.repeat([0.0, 1.0], 5))
+    floats = ["sample", tmp_path / "y01.npy", "-o", tmp_path / "f.npz", "--n", 3]
+    refused(*floats, match="--positive LABEL; the labels are: 0.0, 1.0")
+    refused(*floats, "--positive", 1, match="Got '1'; the labels are: 0.0, 1.0")
+    usimul(*floats, "--positive", "1.0")
     usimul("sample", *given, "--positive", 0, "--positive", 2, "--unlabeled", 7, "--seed", 3)
     sup = load_supervision(tmp_path / "s.npz")
     assert (sup.n_tuples, sup.n_unlabeled, sup.n_points) == (30, 7, 100)
@@ -210,7 +279,7 @@ def test_sample(files, tmp_path):
     assert sup == sample_triplets(y, 30, n_unlabeled=7, random_state=3)
     refused("sample", *given, "--positive", 0, match="exists already")
     usimul("sample", *given, "--positive", 0, "--kind", "labels", "--overwrite")
-    refused("sample", *given, "--positive", 11, "--overwrite", match="no label is '11'")
+    refused("sample", *given, "--positive", 11, "--overwrite", match="Got '11'; the labels are: 0, 1, 2, ")
 
 
 def test_sample_draws_every_kind_that_labels_are_enough_for(files, tmp_path):
@@ -258,6 +327,13 @@ def test_methods_and_datasets(tmp_path):
     assert all(method.name in table for method in list_methods())
     for method in list_methods():
         assert method.formula in usimul("methods", method.name).stdout
+    for words in ("unbiased: the risk before its correction", "correct the parts of this risk, which biases it"):
+        assert words in table
+    for name, label in (("su-abs", "risk, uncorrected"), ("su", "risk")):
+        page = usimul("methods", name).stdout
+        assert f"{label:<22}(pS/D)" in page
+        assert ("correction            abs" in page) == (name == "su-abs")
+        assert ("uncorrected unbiased  its own data" in page) == (name == "su-abs")
     refused("methods", "usimul-ab", match="Did you mean 'usimul-abs'")
     assert "digits" in usimul("datasets").stdout
     usimul("datasets", "get", "gaussians", "--arrays", tmp_path / "arrays")
@@ -284,6 +360,11 @@ def test_images_keep_their_shape(tmp_path):
         usimul(*given, *extra, "--epochs", 1, "-o", tmp_path / name)
         assert export.load(tmp_path / name).image_shape == shape
         usimul("predict", tmp_path / name, tmp_path / f"{name}.npy", "-o", tmp_path / f"{name}.csv")
+    given = ["train", tmp_path / "grey.npy", tmp_path / "s.npz", "--method", "supervised", "--model", "cnn"]
+    refused(
+        *given, "--image-shape", "1,4,16", "-o", tmp_path / "n", match=r"\(1, 8, 8\). Got \(1, 4, 16\). Leave it out"
+    )
+    usimul(*given, "--image-shape", "1,8,8", "--epochs", 1, "-o", tmp_path / "same")
     refused(
         "train",
         tmp_path / "flat.npy",
@@ -397,12 +478,50 @@ def test_bare_rows_of_triplets_are_no_supervision_file_yet(files, tmp_path):
     assert not (tmp_path / "m").exists()
 
 
-@pytest.mark.parametrize("device", ["gpu", "cuda:99", "cpu:x"])
+@pytest.mark.parametrize("device", ["gpu", "cuda:99", "cpu:x", "meta"])
 def test_unusable_devices(files, tmp_path, device):
     refused(*train(files), "--device", device, "-o", tmp_path / "m", match=rf"`device` '{device}' cannot be used here")
     predict = ["predict", files / "model", files / "X_test.npy", "-o", tmp_path / "p.csv"]
     refused(*predict, "--device", device, match="cannot be used here")
     assert not list(tmp_path.iterdir())
+
+
+def test_settings_that_fail_in_the_first_step_are_found_before(files, tmp_path):
+    usimul("sample", files / "y_train.npy", "-o", tmp_path / "l.npz", "--n", 9, "--kind", "labels")
+    given = ["train", files / "X_train.npy", tmp_path / "l.npz", "--method", "supervised", "--model", "mlp-bn"]
+    refused(*given, "--batch-size", 1, "-o", tmp_path / "m", match="`batch_size`=1 leaves steps of one point")
+    rare = ["sample", files / "y_train.npy", "-o", tmp_path / "r.npz", "--n", 9, "--kind", "dissimilar-pairs"]
+    refused(*rare, "--prior", 1e-9, match="at prior 1e-09 a dissimilar-pair is observed once in")
+
+
+def test_a_method_is_advised_only_if_it_fits(files, tmp_path):
+    usimul("sample", files / "y_train.npy", "-o", tmp_path / "sp.npz", "--n", 50, "--kind", "similar-pairs")
+    given = ["train", files / "X_train.npy", tmp_path / "sp.npz", "--prior", 0.3, "-o", tmp_path / "m"]
+    found = refused(
+        *given, "--method", "su", match="needs unlabeled points beside the tuples. Got none. Pass unlabeled="
+    )
+    assert "joint" not in found.stderr
+
+
+@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="needs a folder that nobody can write in")
+def test_output_that_cannot_be_written_is_noticed_before_any_work(files, monkeypatch):
+    def work(*given, **settings):
+        raise AssertionError("work has begun")
+
+    monkeypatch.setattr("usimul.estimators.WeakClassifier.fit", work)
+    monkeypatch.setattr("usimul.cli.predict.read_classifier", work)
+    monkeypatch.setattr("usimul.experiments.demo.run_demo", work)
+    monkeypatch.setattr("usimul.sampling.sample_triplets", work)
+    words = r"nothing can be written in the folder '/proc'.*Choose another folder, or make this one writable"
+    refused(*train(files), "-o", "/proc/model", match=words)
+    refused("sample", files / "y_train.npy", "--n", 5, "-o", "/proc/s.npz", match=words)
+    refused("predict", files / "model", files / "X_test.npy", "-o", "/proc/p.csv", match=words)
+    refused("demo", "--report", "/proc/page.html", match=words)
+
+
+def test_a_file_is_no_model(files, tmp_path):
+    given = ["predict", files / "train.npz", files / "X_test.npy", "-o", tmp_path / "p.csv"]
+    refused(*given, match="train.npz' is a file; a model is a folder")
 
 
 def test_existing_output_is_noticed_before_training(files, tmp_path):
@@ -500,6 +619,19 @@ def test_ctrl_c_saves_what_was_trained(files, tmp_path, discard):
     assert len(clf.history_["risk"]) >= 3
     assert "interrupted" in (tmp_path / "m" / "README.md").read_text()
     assert [p.name for p in tmp_path.iterdir()] == ["m"]
+
+
+def test_ctrl_c_saves_the_best_candidate_so_far(files, tmp_path, monkeypatch):
+    def stop(self, name, number, n_epochs, epoch):
+        if name.startswith("joint-likelihood"):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("usimul.cli.progress.EpochBar.__call__", stop)
+    result = usimul(*train(files, method="auto"), "-o", tmp_path / "m", code=130)
+    clf = export.load(tmp_path / "m")
+    assert f"the best of the 3 tried, method {clf.method_}, model linear, was saved" in result.stderr
+    assert clf.interrupted_
+    assert [row["method"] for row in clf.auto_] == ["joint", "joint-plain", "joint-likelihood"]
 
 
 def test_ctrl_c_before_anything_was_trained(files, tmp_path, monkeypatch):

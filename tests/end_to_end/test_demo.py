@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from usimul.cli import main
 from usimul.experiments.charts import Series, line_chart, nice_ticks
-from usimul.experiments.demo import METHODS
+from usimul.experiments.demo import METHODS, QUICK, run_demo
 
 
 class Page(HTMLParser):
@@ -56,6 +56,7 @@ def test_table(demo):
         assert 0.0 <= accuracy <= 1.0
         assert re.search(r"\d\.\d{3} \+- \d\.\d{3}", line)
     words = " ".join(stdout.split())
+    assert "Both numbers are of the same test points, none of which was trained on" in words
     assert "sums to 1.37 at prior 0.4" in words
     assert "predicts the minority class, here +1, everywhere" in words
 
@@ -87,6 +88,27 @@ def test_numbers_on_the_page_are_those_of_the_table(demo):
         re.search(r" (\d\.\d{3}) ", line).group(1) for line in stdout.splitlines() if line.split(" ")[0] in METHODS
     ]
     assert shown == printed
+
+
+def test_the_estimate_and_the_accuracy_are_of_the_same_points(monkeypatch):
+    seen = []
+
+    class SeenError(Exception):
+        pass
+
+    def stop(clf, X, sup, judging, X_test, y_test, *rest):
+        seen.append((X, judging, X_test, y_test))
+        raise SeenError
+
+    monkeypatch.setattr("usimul.experiments.demo._train", stop)
+    with pytest.raises(SeenError):
+        run_demo(sizes=QUICK)
+    ((X, judging, X_test, y_test),) = seen
+    assert judging.n_points == len(X_test) == len(y_test)
+    trained = {row.tobytes() for row in X}
+    assert sum(row.tobytes() in trained for row in X_test[judging.rows.ravel()]) == 0
+    anchor, first, second = y_test[judging.rows].T
+    assert ((anchor == first) | (anchor == second)).all()
 
 
 @pytest.mark.parametrize(

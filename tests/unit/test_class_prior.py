@@ -109,7 +109,7 @@ class TestCounted:
         if kind in (PairAnswers, TripletAnswers):
             sup = replace(sup, values=np.where(np.arange(1000) < 1000 * impossible, 1.0, -1.0))
         else:
-            sup = replace(sup, n_asked=10_000, n_accepted=round(10_000 * impossible))
+            sup = replace(sup, n_asked=round(1000 / impossible))
         assert str(prior_conflict(sup, 0.4)).endswith("No prior fits the observed rate better than 0.500.")
 
     def test_few_tuples_contradict_little(self, kind):
@@ -117,7 +117,7 @@ class TestCounted:
 
 
 def test_by_hand():
-    sup = Triplets([[0, 1, 2]] * 10, n_asked=1000, n_accepted=910)
+    sup = Triplets([[0, 1, 2]] * 910, n_asked=1000)
     found = prior_conflict(sup, 0.4)
     assert (found.observed, found.expected) == (0.91, pytest.approx(0.76))
     assert found.z == pytest.approx(0.15 / math.sqrt(0.76 * 0.24 / 1000))

@@ -13,11 +13,20 @@ from torch import nn
 from usimul import export
 from usimul.datasets import make_gaussians
 from usimul.estimators import USimULClassifier, WeakClassifier
-from usimul.sampling import sample_triplets
+from usimul.methods import get_method
+from usimul.sampling import draw, sample_labels, sample_triplets
 from usimul.validation import FileFormatError, InputError, InputTypeError
 
 DATA = make_gaussians(120, 40, prior=0.3, random_state=0)
 FILES = {"weights.safetensors", "model.json", "README.md"}
+
+
+def card_of(clf, tmp_path):
+    export.save(clf, tmp_path / "carded")
+    card = (tmp_path / "carded" / "README.md").read_text()
+    again = export.load(tmp_path / "carded")
+    assert (again.prior_, again.from_labels_) == (clf.prior_, clf.from_labels_)
+    return " ".join(card.split())
 
 
 def fitted(**changes):
@@ -147,6 +156,72 @@ def test_card_says_what_matters(folder, clf):
         assert words in card
 
 
+def test_card_of_a_classifier_that_saw_labels(tmp_path):
+    clf = WeakClassifier("supervised", model="linear", epochs=1, random_state=0)
+    card = card_of(clf.fit(DATA.X_train, sample_labels(DATA.y_train)), tmp_path)
+    assert "trained on the labels of its training points" in card
+    assert "No label was needed" not in card
+    assert "Class prior used in training, P(1): none, the method needs none." in card
+
+
+def test_card_of_a_simulation(tmp_path):
+    clf = WeakClassifier("confdiff-abs", model="linear", epochs=1, random_state=0).fit(DATA.X_train, DATA.y_train)
+    card = card_of(clf, tmp_path)
+    assert "made from the labels of the training points by a classifier that was trained on them: a simulation" in card
+    assert "No label was needed" not in card
+
+
+@pytest.mark.parametrize(
+    ("method", "biased"),
+    [
+        ("pc-auc", "no unbiased estimate of the classification risk"),
+        ("pcomp-teacher", "no unbiased estimate of the classification risk"),
+        ("pcomp-abs", None),
+        ("usimul-abs", "biased for the triplets that its paper defines"),
+        ("joint", None),
+        ("usimul-exact-abs", None),
+    ],
+)
+def test_card_says_which_risk_is_biased(method, biased, tmp_path):
+    kind = get_method(method).supervision
+    sup = draw(kind, DATA.y_train, 60, n_unlabeled=40, prior=0.3, random_state=0)
+    clf = WeakClassifier(method, prior=0.3, model="linear", epochs=2, lr=0.1, random_state=0).fit(DATA.X_train, sup)
+    card = card_of(clf, tmp_path)
+    for words in ("no unbiased estimate of the classification risk", "biased for the triplets that its paper defines"):
+        assert (words in card) == (words == biased)
+    assert "No label was needed for training" in card
+    if clf.orientation_.status == "risk":
+        assert ("they MAY BE WRONG" in card) == (biased is not None)
+        assert ("fixed by the training risk" in card) == (biased is None)
+
+
+def test_card_of_an_untrained_classifier(tmp_path, monkeypatch):
+    def stop(*given):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("usimul.training._run_epoch", stop)
+    clf = WeakClassifier("joint", prior=0.3, random_state=0)
+    with pytest.raises(KeyboardInterrupt):
+        clf.fit(DATA.X_train, sample_triplets(DATA.y_train, 60, prior=0.3, random_state=0))
+    card = card_of(clf, tmp_path)
+    assert "the first epoch was not finished" in card
+    assert "Class names: UNKNOWN" in card
+    assert "epoch 0" not in card
+
+
+def test_card_of_the_best_candidate_so_far(tmp_path):
+    def progress(name, *told):
+        if name.startswith("joint-plain"):
+            raise KeyboardInterrupt
+
+    clf = WeakClassifier("auto", prior=0.3, model="linear", epochs=2, random_state=0)
+    with pytest.raises(KeyboardInterrupt):
+        clf.fit(DATA.X_train, sample_triplets(DATA.y_train, 60, prior=0.3, random_state=0), progress=progress)
+    card = card_of(clf, tmp_path)
+    assert "held out to choose the candidate without labels" in card
+    assert "Training was interrupted" in card
+
+
 def test_no_pickle_anywhere(folder):
     assert names(folder) == FILES
     for path in folder.iterdir():
@@ -196,6 +271,21 @@ def test_overwrite_never_takes_other_things(clf, folder, tmp_path):
         export.save(clf, tmp_path / "link", overwrite=True)
 
 
+def test_overwrite_needs_a_folder_that_can_be_emptied(clf, folder, monkeypatch):
+    """Root may write anywhere, so what the file system would say is put into its mouth."""
+
+    def refuse(where, name="path"):
+        if where == folder:
+            raise InputError(f"nothing can be written in the folder {str(where)!r}")
+
+    monkeypatch.setattr(export, "check_writable", refuse)
+    before = (folder / "model.json").read_bytes()
+    with pytest.raises(InputError, match=r"nothing can be written in the folder .*model"):
+        export.save(clf, folder, overwrite=True)
+    assert (folder / "model.json").read_bytes() == before
+    assert names(folder.parent) == {"model"}
+
+
 def test_parent_must_exist(clf, tmp_path):
     with pytest.raises(InputError, match="does not exist"):
         export.save(clf, tmp_path / "no" / "m")
@@ -239,6 +329,8 @@ def test_missing_things(folder, tmp_path):
     with pytest.raises(InputError, match="no model folder"):
         export.load(tmp_path / "nowhere")
     (tmp_path / "notes.txt").write_text("x")
+    with pytest.raises(InputError, match=r"notes.txt' is a file; a model is a folder"):
+        export.load_classifier(tmp_path / "notes.txt")
     with pytest.raises(FileFormatError, match=r"notes.txt.*neither"):
         export.load(tmp_path / "notes.txt")
     for name in ("weights.safetensors", "model.json"):
@@ -314,13 +406,21 @@ def test_every_missing_field_is_named(folder):
         ({"method_": "magic"}, "unknown method 'magic'"),
         ({"prior_": 1.5}, "prior_ is 1.5"),
         ({"prior_": True}, "'prior_' holds 'True'"),
+        ({"prior_": None}, "prior_ is None"),
+        ({"from_labels_": 1}, "'from_labels_' holds '1'"),
         ({"n_features_in_": 0}, "n_features_in_ is 0"),
         ({"n_features_in_": "2"}, "'n_features_in_' holds '2'"),
         ({"feature_names_in_": ["a"]}, "feature names"),
         ({"classes_": {"dtype": "<i8", "values": [1]}}, "classes"),
         ({"classes_": {"dtype": "nonsense", "values": [0, 1]}}, "classes"),
         ({"classes_": {"dtype": "<i8", "values": [[0], [1]]}}, "classes"),
-        ({"orientation_": {"side": 1}}, "orientation"),
+        ({"orientation_": {"side": 1}}, "orientation has unknown fields"),
+        ({"orientation_": {"status": "risk", "z": None}}, "'flipped' is missing"),
+        ({"orientation_": {"status": [], "flipped": False, "z": None}}, r"'status' holds '\[\]'"),
+        ({"orientation_": {"status": "sure", "flipped": False, "z": None}}, "orientation is 'sure'"),
+        ({"orientation_": {"status": "risk", "flipped": 0, "z": None}}, "'flipped' holds '0'"),
+        ({"orientation_": {"status": "risk", "flipped": False, "z": "3"}}, "'z' holds '3'"),
+        ({"orientation_": {"status": "risk", "flipped": False, "z": float("nan")}}, "with z nan"),
         ({"history_": {}}, "history"),
         ({"model": {"kind": "named", "name": "transformer"}}, "unknown model 'transformer'"),
         ({"model": {"kind": "named", "name": "cnn"}}, "cannot be built"),
@@ -340,6 +440,8 @@ def test_wrong_fields(folder, changes, words):
         (lambda s: s.pop("body.bias"), "missing tensors: body.bias"),
         (lambda s: s.update({"body.weight": torch.zeros(1, 3)}), r"'body.weight' is torch.float32 \(1, 3\)"),
         (lambda s: s.update({"body.weight": s["body.weight"].double()}), "is torch.float64"),
+        (lambda s: s["sign"].zero_(), "tensor 'sign' is 0, not 1 or -1"),
+        (lambda s: s["sign"].fill_(2.0), "tensor 'sign' is 2, not 1 or -1"),
         (lambda s: s["body.weight"].fill_(float("inf")), "NaN or infinite, in tensor 'body.weight'"),
     ],
 )

@@ -189,17 +189,18 @@ class TestUserModels:
         "model",
         [
             nn.Linear(5, 1),
-            nn.Linear(5, 1, dtype=torch.float64),
             NetWithBatchNorm(),
             NetWithBatchNorm,
             lambda: nn.Linear(5, 1),
             lambda: nn.Sequential(nn.LazyLinear(4), nn.ReLU(), nn.LazyLinear(1)),
             build_model("mlp", 5),
+            ScoreNet(nn.Linear(5, 1)),
         ],
-        ids=["module", "float64", "flat-output", "class", "function", "lazy", "score-net"],
+        ids=["module", "flat-output", "class", "function", "lazy", "score-net", "score-net-of-any-width"],
     )
     def test_are_accepted(self, model):
         net = build_model(model, 5)
+        net.set_scaling(torch.zeros(5), torch.ones(5))
         assert isinstance(net, ScoreNet)
         assert not isinstance(net.body, ScoreNet)
         dtype = next(net.parameters()).dtype
@@ -244,11 +245,22 @@ class TestUserModels:
             ),
             (nn.Linear(4, 1), r"must take rows of shape \(n, 5\)\. Linear failed on 2 such rows: RuntimeError"),
             (nn.Sequential(nn.Linear(5, 1), nn.Flatten(0), nn.Unflatten(0, (2, 1, 1))), r"gave shape \(2, 1, 1\)"),
+            (nn.Linear(5, 1).double(), r"Its parameters are torch.float64 .*convert it with model\.float\(\)"),
+            (ScoreNet(nn.Linear(5, 1), 4), r"is a ScoreNet for 4 features. Got points of 5. Make it with ScoreNet"),
             (nn.LSTM(5, 1), "gave a tuple"),
             (nn.Identity(), "must have parameters to train"),
             (WithTwoArguments, r"callable without arguments.*WithTwoArguments.*Wrap it: lambda"),
         ],
-        ids=["two-columns", "width", "three-dimensions", "tuple", "no-parameters", "needs-arguments"],
+        ids=[
+            "two-columns",
+            "width",
+            "float64",
+            "score-net",
+            "three-dimensions",
+            "tuple",
+            "constant",
+            "needs-arguments",
+        ],
     )
     def test_bad_ones_are_refused(self, model, message):
         with pytest.raises(InputError, match=message):

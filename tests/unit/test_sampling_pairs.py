@@ -334,3 +334,22 @@ def test_bad_posteriors(sampler, eta, message):
 def test_posteriors_of_zero_and_one_are_allowed(kind):
     sup = draw(kind, Y, 500, posterior=(Y > 0).astype(float), random_state=0)
     assert set(sup.values.tolist()) == ({0.0, 1.0} if kind is SimilarityConfidence else {-1.0, 0.0, 1.0})
+
+
+# --- events that hardly ever happen ---------------------------------------------------------------------------------
+
+
+def test_events_too_rare_to_draw_are_refused_at_once():
+    with pytest.raises(InputError, match=r"at prior 1e-09 a dissimilar-pair is observed once in 500,000,000 draws"):
+        sample_dissimilar_pairs(Y, 20, prior=1e-9, random_state=0)
+
+
+def test_rare_events_are_drawn_in_pieces(monkeypatch):
+    """The pieces change nothing but the memory: one generator's numbers come in one order."""
+    whole = sample_dissimilar_pairs(Y, 300, prior=0.01, random_state=0)
+    monkeypatch.setattr("usimul.sampling.pool.DRAWN_AT_ONCE", 1000)
+    drawn = sample_dissimilar_pairs(Y, 300, prior=0.01, random_state=0)
+    assert (drawn.n_tuples, drawn.n_asked) == (300, whole.n_asked)
+    assert share_within(300 / drawn.n_asked, 2 * 0.01 * 0.99, drawn.n_asked)
+    first, second = Y[drawn.rows].T
+    assert np.all(first != second)

@@ -10,6 +10,7 @@ import pytest
 from sklearn.model_selection import KFold
 from sklearn.utils import _safe_indexing
 
+import usimul
 from usimul.supervision import (
     ComparedPairs,
     ConfidenceDifference,
@@ -77,7 +78,11 @@ class TestValidation:
             ({"n_points": 2.0}, "`n_points` must be an integer"),
             ({"world": "definition2"}, "`world` must be one of: definition1.* Did you mean 'definition1'"),
             ({"n_asked": -1}, "`n_asked` must be at least 0"),
-            ({"n_accepted": 7}, "Got 7 accepted out of 6 asked"),
+            ({"n_asked": 3}, "`n_asked` cannot be less than the 4 tuples that were accepted. Got 3"),
+            ({"n_accepted": 5}, "`n_accepted` must be the number of tuples, 4.* Got 5. Leave it out"),
+            ({"n_accepted": 3, "n_asked": None}, "`n_accepted` must be the number of tuples"),
+            ({"rows": [[0, 1, 2], [3, 4]]}, r"`rows` must have shape \(n, 3\). Got lines of different lengths"),
+            ({"known_rows": [2, 2], "known_labels": [1, -1]}, "`known_labels` must .* Row 2 has both"),
             ({"values": [1.0] * 4}, "Triplets takes no `values`"),
             ({"known_labels": None}, "`known_rows` and `known_labels` must be given together"),
             ({"known_rows": None}, "`known_rows` and `known_labels` must be given together"),
@@ -98,11 +103,13 @@ class TestValidation:
             (SimilarityConfidence, [0.5, -0.1], r"must lie in \[0, 1\] and be finite. Got -0.1 at position 1"),
             (SimilarityConfidence, [np.nan, 0.1], "Got nan at position 0"),
             (ConfidenceDifference, [0.5, -1.1], r"must lie in \[-1, 1\] and be finite. Got -1.1 at position 1"),
+            (SimilarityConfidence, ["a", "b"], r"`values` of SimilarityConfidence must be numbers.* Got \['a', 'b'\]"),
+            (SimilarityConfidence, [0.5, [0.5]], "`values` of SimilarityConfidence must be numbers"),
             (ConfidenceDifference, [np.inf, 2], r"Got inf at position 0 \(2 such values\)"),
         ],
     )
     def test_values(self, kind, values, message):
-        with pytest.raises(InputError, match=message):
+        with pytest.raises((InputError, InputTypeError), match=message):
             kind([[0, 1], [2, 3]], values=values)
 
     def test_labels_are_signs(self):
@@ -408,7 +415,7 @@ class TestFiles:
 
         monkeypatch.setattr(np, "savez_compressed", full_disk)
         with pytest.raises(OSError, match="No space left"):
-            Triplets([[0, 1, 2]]).save(file)
+            Triplets([[0, 1, 2]]).save(file, overwrite=True)
         assert load_supervision(file) == triplets()
         assert [p.name for p in file.parent.iterdir()] == ["answers.npz"]
 
@@ -416,10 +423,25 @@ class TestFiles:
         # Writing in place would show a reader half of the new file; a second name shows whether that happened.
         other = file.with_name("old.npz")
         other.hardlink_to(file)
-        Triplets([[0, 1, 2]]).save(file)
+        Triplets([[0, 1, 2]]).save(file, overwrite=True)
         assert load_supervision(other) == triplets()
 
+    def test_answers_are_replaced_only_when_asked(self, file):
+        for save in (Triplets([[0, 1, 2]]).save, lambda path: usimul.save(Triplets([[0, 1, 2]]), path)):
+            with pytest.raises(InputError, match=r"answers.npz' exists already. .*overwrite=True"):
+                save(file)
+            assert load_supervision(file) == triplets()
+        usimul.save(Triplets([[0, 1, 2]]), file, overwrite=True)
+        assert load_supervision(file) == Triplets([[0, 1, 2]])
+
+    def test_places_where_nothing_can_be_written(self, tmp_path):
+        with pytest.raises(InputError, match=r"the folder '.*nofolder' does not exist; make it first"):
+            usimul.save(triplets(), tmp_path / "nofolder" / "z.npz")
+        (tmp_path / "folder.npz").mkdir()
+        with pytest.raises(InputError, match="is a folder; name a file"):
+            triplets().save(tmp_path / "folder.npz", overwrite=True)
+
     def test_save_replaces(self, file):
-        Triplets([[0, 1, 2]]).save(file)
+        Triplets([[0, 1, 2]]).save(file, overwrite=True)
         assert load_supervision(file) == Triplets([[0, 1, 2]])
         assert [p.name for p in file.parent.iterdir()] == ["answers.npz"]

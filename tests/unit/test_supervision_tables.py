@@ -125,7 +125,7 @@ class TestRoundTrip:
             values=values,
             unlabeled=data.draw(st.none() | st.lists(st.integers(0, N - 1))),
             n_points=data.draw(st.sampled_from([None, N, N + 3])),
-            n_asked=data.draw(st.none() | st.integers(0, 2**40)),
+            n_asked=data.draw(st.none() | st.integers(n, 2**40)),
         )
         path = tmp_path_factory.mktemp("s") / f"s.{data.draw(st.sampled_from(WITH_HEADER))}"
         write_supervision(sup, path)
@@ -154,9 +154,20 @@ class TestWriting:
                 opened = Path.open
                 patch.setattr("usimul.files.Path.open", lambda self, *args, **k: opened(Path("/dev/full"), *args, **k))
             with pytest.raises(OSError, match="No space left"):
-                write_supervision(example(Triplets, **FULL), path)
+                write_supervision(example(Triplets, **FULL), path, overwrite=True)
         assert path.read_bytes() == before
         assert [p.name for p in tmp_path.iterdir()] == [path.name]
+
+    @pytest.mark.parametrize("suffix", ["npz", "csv", "jsonl", "parquet"])
+    def test_an_existing_file_is_replaced_only_on_request(self, tmp_path, suffix):
+        path = tmp_path / f"s.{suffix}"
+        write_supervision(example(Triplets), path)
+        before = path.read_bytes()
+        with pytest.raises(InputError, match="exists already"):
+            write_supervision(example(Triplets, **FULL), path)
+        assert path.read_bytes() == before
+        write_supervision(example(Triplets, **FULL), path, overwrite=True)
+        assert path.read_bytes() != before
 
     def test_refused(self, tmp_path):
         sup = example(Triplets)

@@ -56,7 +56,7 @@ class Recorded(Objective):
         self.batches.append(batch)
         flat = torch.cat([part.flatten() for part in batch.scores.values()])
         part = self.factor * flat.square().mean()
-        return Risk(part.abs(), {"total": part})
+        return Risk(part.abs(), {"total": part}, ("total",))
 
     def after_step(self):
         self.calls.append("after")

@@ -1,5 +1,7 @@
 """Argument checks: what passes unchanged, what is refused, and that the sentence says what came."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -96,6 +98,17 @@ class TestReal:
         with pytest.raises(v.InputTypeError, match="`x` must be a number"):
             v.check_real(value, "x")
 
+    def test_every_refusal_says_what_to_do(self):
+        for check, value, remedy in (
+            (lambda v_: v.check_real(v_, "x", low=0), "1", "Pass one plain number."),
+            (lambda v_: v.check_real(v_, "x", low=0), -1, "Choose a number in that range."),
+            (lambda v_: v.check_count(v_, "x"), 1.5, "Pass one whole number."),
+            (lambda v_: v.check_count(v_, "x", low=2), 1, "Pass 2 or more."),
+        ):
+            with pytest.raises(REFUSED) as caught:
+                check(value)
+            assert str(caught.value).endswith(remedy)
+
     @pytest.mark.parametrize(
         ("closed", "low_ok", "high_ok", "interval"),
         [
@@ -163,6 +176,28 @@ class TestPrior:
         with pytest.raises(REFUSED, match=message):
             v.check_prior(**options)
 
+    def test_undefined_at_half_is_told_from_other_errors(self):
+        with pytest.raises(v.UndefinedAtHalfError, match=r"Got 0.5. Ask otherwise\."):
+            v.check_prior(0.5, defined_at_half=False, remedy="Ask otherwise.")
+        with pytest.raises(v.InputError) as caught:
+            v.check_prior(1.5, defined_at_half=False)
+        assert not isinstance(caught.value, v.UndefinedAtHalfError)
+
+
+class TestPlaces:
+    def test_a_place_to_write_is_left_as_it_was(self, tmp_path):
+        assert v.check_parent(tmp_path / "new") == tmp_path / "new"
+        assert not list(tmp_path.iterdir())
+
+    def test_a_folder_that_is_not_there(self, tmp_path):
+        with pytest.raises(v.InputError, match=r"`output`: the folder '.*no' does not exist; make it first"):
+            v.check_parent(tmp_path / "no" / "m", "output")
+
+    @pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="needs a folder that nobody can write in")
+    def test_a_folder_that_takes_no_files(self):
+        with pytest.raises(v.InputError, match=r"nothing can be written in the folder '/proc'.*Choose another folder"):
+            v.check_parent("/proc/model")
+
 
 class TestSeed:
     def test_integer_and_generator(self):
@@ -226,6 +261,18 @@ class TestLabels:
     def test_refused(self, value, shown):
         with pytest.raises(v.InputError, match=r"`y` must hold both labels \+1 and -1 .* Got values: " + shown):
             v.check_labels(value)
+
+    def test_names_of_classes(self):
+        assert v.check_class_labels(np.array([True, False]), [False, True]).tolist() == [True, False]
+        assert v.check_class_labels([1.0, -1.0, 1.0], [-1, 1]).tolist() == [1.0, -1.0, 1.0]
+        for value, classes, got in (
+            ([0, 1], [-1, 1], "Got: 0, 1. "),
+            (["1"], [-1, 1], "Got: '1'. "),
+            ([np.nan, 1.0], [-1, 1], "Got: nan, 1.0. "),
+            (np.arange(9), [0, 1], r"Got: 0, 1, 2, 3, 4, 5, \.\.\.\. "),
+        ):
+            with pytest.raises(v.InputError, match=f"`y` must hold the two classes of the classifier.*{got}Translate"):
+                v.check_class_labels(value, classes)
 
     def test_a_subset_may_miss_a_class(self):
         labels = v.check_labels_subset([1.0, 1.0], "k", n=2)

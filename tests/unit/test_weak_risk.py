@@ -96,6 +96,27 @@ def test_more_data_is_more_certain(estimate):
     assert 0 < many.standard_error < few.standard_error
 
 
+@pytest.mark.parametrize("p", [0.1, 0.3, 0.7, 0.95])
+@pytest.mark.parametrize("world", ["definition1", "pair_plus_unlabeled"])
+def test_without_information_it_still_lies_where_an_error_can(p, world):
+    """Products of -1 or so are less than any classifier's; the share of positives bounds the error nevertheless."""
+    triplets = np.array([[1.0, -1.0, -1.0], [-1.0, 1.0, 1.0]] * 5)[:9]
+    unlabeled = np.ones(200)
+    share = float(np.mean(np.append(triplets[:, 1:], unlabeled) > 0)) if world == "definition1" else 1.0
+    found = second_moment_risk(triplets, unlabeled, p, world=world)
+    assert abs(share - p) - 1e-12 <= found.value <= 1 - abs(share - (1 - p)) + 1e-12
+    assert found.standard_error == 0.5
+
+
+@pytest.mark.parametrize("value", [-0.3, -0.01, 0.0, 0.4, 1.0, 1.02, 1.7])
+@pytest.mark.parametrize("error", [0.0, 0.05, 2.0])
+def test_interval_has_its_ends_in_order(value, error):
+    low, high = WeakRisk(value, error, "x").interval()
+    assert 0.0 <= low <= high <= 1.0
+    inside = [v for v in (value - 1.96 * error, value + 1.96 * error) if 0 <= v <= 1]
+    assert all(v in (pytest.approx(low), pytest.approx(high)) for v in inside)
+
+
 def test_interval_is_cut_to_probabilities():
     assert WeakRisk(0.01, 0.1, "x").interval() == (0.0, pytest.approx(0.206))
     assert WeakRisk(0.95, 0.1, "x").interval(z=1.0) == (pytest.approx(0.85), 1.0)

@@ -66,7 +66,7 @@ def command(
         from usimul.supervision import write_supervision
 
         by_rows = pool.ids is None or supervision_output.suffix == ".npz" or (output and output.suffix == ".npy")
-        write_supervision(sup, supervision_output, ids=None if by_rows else pool.ids)
+        write_supervision(sup, supervision_output, ids=None if by_rows else pool.ids, overwrite=overwrite)
         click.echo(f"written              {supervision_output}, points named by {'row numbers' if by_rows else 'ids'}")
 
 

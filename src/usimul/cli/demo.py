@@ -57,6 +57,10 @@ def _print(result: DemoResult) -> None:
             f"{row.method:<17} {row.explained:<29} {row.accuracy:>8.3f} {estimate:>14}{mark} {row.seconds:>6.1f}"
         )
     click.echo("-" * 78)
+    _paragraph(
+        "Both numbers are of the same test points, none of which was trained on: the estimate from triplets of them, "
+        "without a label."
+    )
     if any(row.constant for row in result.rows):
         _paragraph("* one class for all points: the estimate is then that class's share, which the prior gives.")
     for row in result.rows:

@@ -26,6 +26,7 @@ FILE_OR_FOLDER = click.Path(exists=True, readable=True, path_type=Path)
 @click.option("--supervision", type=FILE, help="Tuples over the rows of POINTS, not trained on: label-free estimate.")
 @click.option("--labels", type=FILE, help="Label of each point, .npy or a table, by ids if both have them: accuracy.")
 @click.option("--column", help="Column of labels in a table. Default: label, or the only one.")
+@click.option("--prior", type=float, help="Share of positives in POINTS. Default: the prior of the training.")
 @points_options
 @supervision_options
 @click.option("--device", default="cpu", show_default=True, help="torch device.")
@@ -35,6 +36,7 @@ def command(
     supervision: Path | None,
     labels: Path | None,
     column: str | None,
+    prior: float | None,
     device: str,
     reading: dict[str, Any],
     about: dict[str, Any],
@@ -47,26 +49,32 @@ def command(
     from usimul.cli.files import read_labels, read_points, read_supervision
     from usimul.cli.judge import degenerate, orientation_line, risk_lines, share_line
     from usimul.cli.predict import check_features, predictions, read_classifier
+    from usimul.estimators import judging_prior
+    from usimul.validation import check_prior
 
     truth = None if labels is None else read_labels(labels, column=column)
     estimator = read_classifier(model, device)
     pool = read_points(points, **reading)
     pool = check_features(estimator, pool)
+    prior = estimator.prior_ if prior is None else check_prior(prior)
     tuples = None if supervision is None else read_supervision(supervision, pool, about)
+    if tuples is not None:
+        tuples.check_pool(len(pool.rows))
+        judging_prior(estimator, tuples, prior)
     positive = None if truth is None else _positive(_by_ids(*truth, pool), estimator, len(pool.rows))
     scores = np.concatenate([part for _, _, part in predictions(estimator, pool)])
     share = float(np.mean(scores >= 0))
     click.echo(f"method               {estimator.method_}, model {estimator.model_}")
     click.echo(f"points               {len(scores):,}")
-    click.echo(share_line(share, estimator.prior_))
+    click.echo(share_line(share, prior))
     click.echo(orientation_line(estimator))
     if tuples is not None:
-        click.echo(f"error estimated without labels, from {tuples.n_tuples:,} tuples:")
-        for line in risk_lines(estimator, pool.rows, tuples):
+        click.echo(f"error estimated without labels, from {tuples.n_tuples:,} tuples (too low if it saw these points):")
+        for line in risk_lines(estimator, pool.rows, tuples, prior):
             click.echo(line)
     if positive is not None:
         _print_metrics(np.where(positive, 1, -1), scores, estimator.orientation_.status == "unknown")
-    words = degenerate(share, estimator.prior_)
+    words = degenerate(share, prior)
     if words:
         click.echo(f"warning: {words}", err=True)
 
@@ -90,19 +98,14 @@ def _positive(truth: NDArray[Any], estimator: WeakClassifier, n: int) -> NDArray
     """Whether each label is the positive class; any third label is an error."""
     import numpy as np
 
-    from usimul.validation import InputError
+    from usimul.validation import InputError, check_class_labels
 
     if len(truth) != n:
-        raise InputError(f"there must be one label for each point, {n}. Got {len(truth)}.")
-    negative, positive = estimator.classes_.tolist()
-    found = np.unique(truth).tolist()
-    if any(label not in (negative, positive) for label in found):
-        shown = ", ".join(repr(label) for label in found[:6]) + (", ..." if len(found) > 6 else "")
         raise InputError(
-            f"the labels must be the two classes of the classifier, {negative!r} and {positive!r} (positive). "
-            f"Got: {shown}. Translate them first, with numpy.where(labels == positive, {positive!r}, {negative!r})."
+            f"there must be one label for each point, {n}. Got {len(truth)}. Name the labels of these points."
         )
-    return np.asarray(truth == positive, dtype=np.bool_)
+    classes = estimator.classes_.tolist()
+    return np.asarray(check_class_labels(truth, classes, "labels") == classes[1], dtype=np.bool_)
 
 
 def _print_metrics(y: NDArray[Any], scores: NDArray[np.float64], swap: bool) -> None:

@@ -11,7 +11,7 @@ from usimul.files import CSV, JSONL, PARQUET, whole_file
 from usimul.points import Points, read_labels, read_points
 from usimul.supervision import Supervision
 from usimul.supervision import read_supervision as read_any_supervision
-from usimul.validation import FileFormatError, InputError
+from usimul.validation import FileFormatError, InputError, check_parent
 
 __all__ = [
     "SUPERVISION",
@@ -64,8 +64,7 @@ def check_new_file(path: Path, suffixes: tuple[str, ...], *, overwrite: bool) ->
     """Raise unless ``path`` can be written as a new file."""
     if path.suffix not in suffixes:
         raise InputError(f"{str(path)!r} must end in {' or '.join(suffixes)}.")
-    if not path.absolute().parent.is_dir():
-        raise InputError(f"the folder {str(path.absolute().parent)!r} does not exist; make it first.")
+    check_parent(path, "output")
     if path.is_dir():
         raise InputError(f"{str(path)!r} is a folder; name a file.")
     if path.exists() and not overwrite:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING
 
-from usimul.validation import UsimulError
+from usimul.validation import PriorMismatchWarning, UndefinedAtHalfError, UsimulError
 from usimul.weak_risk import WEAK_RISKS
 
 if TYPE_CHECKING:
@@ -19,14 +20,15 @@ __all__ = ["degenerate", "orientation_line", "risk_lines", "share_line"]
 NEARLY_CONSTANT = 0.05  # of the smaller class's share: fewer predictions than that carry no information
 
 
-def share_line(share: float, prior: float) -> str:
+def share_line(share: float, prior: float | None) -> str:
     """Share of predicted positives beside the prior."""
-    return f"predicted positive   {share:.3f} of the points (prior {prior:g})"
+    known = "unknown" if prior is None else f"{prior:g}"
+    return f"predicted positive   {share:.3f} of the points (prior {known})"
 
 
-def degenerate(share: float, prior: float) -> str | None:
-    """Words for a predictor that gives nearly every point the same class; None for others."""
-    limit = NEARLY_CONSTANT * min(prior, 1.0 - prior)
+def degenerate(share: float, prior: float | None) -> str | None:
+    """Words for a predictor that gives nearly every point the same class, or all if no prior is known; else None."""
+    limit = 0.0 if prior is None else NEARLY_CONSTANT * min(prior, 1.0 - prior)
     if limit < share < 1.0 - limit:
         return None
     which = "positive" if share > 0.5 else "negative"
@@ -39,28 +41,30 @@ def degenerate(share: float, prior: float) -> str | None:
 
 def orientation_line(estimator: WeakClassifier) -> str:
     """Which class is called positive, and how that is known."""
-    words = {
-        "risk": "fixed by the training risk",
-        "evidence": "decided from the data",
-        "given": "fixed by points of known label",
-        "unknown": "UNKNOWN: the two class names may be swapped; one labeled point would tell",
-    }
-    found = estimator.orientation_
-    strength = "" if found.z is None else f" ({found.z:.1f} standard errors)"
-    return f"class names          {words.get(found.status, found.status)}{strength}"
+    from usimul.methods import get_method
+
+    unbiased = get_method(estimator.method_).unbiased_for(estimator.world_)
+    return f"class names          {estimator.orientation_.explain(unbiased=unbiased)}"
 
 
-def risk_lines(estimator: WeakClassifier, X: NDArray[np.float32], sup: Supervision) -> list[str]:
-    """Every estimate of the error that the supervision allows, with its interval."""
+def risk_lines(
+    estimator: WeakClassifier, X: NDArray[np.float32], sup: Supervision, prior: float | None = None
+) -> list[str]:
+    """Every estimate of the error that the supervision allows, with its interval; ``prior`` None is the training's."""
     from usimul.supervision import Triplets
 
-    lines = []
+    lines: list[str] = []
     for kind in WEAK_RISKS if isinstance(sup, Triplets) else WEAK_RISKS[:1]:
         try:
-            risk = estimator.weak_risk(X, sup, kind=kind)
+            with warnings.catch_warnings():
+                if lines:  # the first estimate has warned
+                    warnings.simplefilter("ignore", PriorMismatchWarning)
+                risk = estimator.weak_risk(X, sup, kind=kind, prior=prior)
+        except UndefinedAtHalfError:
+            lines.append(f"  {kind:<18} not defined at prior 0.5")
+            continue
         except UsimulError as error:
-            why = " at prior 0.5" if estimator.prior_ == 0.5 else f": {error}"
-            lines.append(f"  {kind:<18} not defined{why}")
+            lines.append(f"  {kind:<18} not defined: {error}")
             continue
         low, high = risk.interval()
         lines.append(

@@ -37,7 +37,8 @@ def command(name: str | None) -> None:
     for method, row in zip(methods, rows, strict=True):
         click.echo("  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip())
         click.echo(f"    {method.summary} [{_source(method)}]")
-    click.echo("\nunbiased: in its own data, or worlds: D definition1, P pair_plus_unlabeled.")
+    click.echo("\nunbiased: the risk before its correction, in its own data, or in worlds: D definition1,")
+    click.echo("P pair_plus_unlabeled. Methods with abs, relu or nn correct the parts of this risk, which biases it.")
     click.echo("at 1/2: defined at prior 0.5.  given: confidences come with each tuple.")
     click.echo("`usimul methods NAME` explains one.")
 
@@ -59,10 +60,13 @@ def _explain(method: Method) -> None:
     worlds = ", ".join(w or "its own data" for w in method.unbiased) or "none"
     steps = f", at least {recipe.min_steps} steps" if recipe.min_steps else ""
     click.echo(f"{method.name}: {method.summary}\n")
+    correction = getattr(method, "correction", "none")
+    corrected = correction != "none"
     for label, value in (
-        ("risk", method.formula),
+        ("risk, uncorrected" if corrected else "risk", method.formula),
+        *([("correction", f"{correction}, as the first line says; it biases the risk")] if corrected else []),
         ("learns from", method.supervision.__name__),
-        ("unbiased for", worlds),
+        ("uncorrected unbiased" if corrected else "unbiased for", worlds),
         ("defined at prior 1/2", yes[method.defined_at_half]),
         ("needs the prior", yes[method.needs_prior]),
         (

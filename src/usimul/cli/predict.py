@@ -85,12 +85,9 @@ def command(
 
 
 def read_classifier(path: Path, device: str) -> WeakClassifier:
-    """Load a model folder; a supervision file is no classifier."""
+    """Load a model folder; a file is no classifier."""
     from usimul.export import load_classifier
-    from usimul.validation import InputError
 
-    if not path.is_dir():
-        raise InputError(f"there is no model folder {str(path)!r}. Make one with `usimul train`.")
     return load_classifier(path, device=device)
 
 

@@ -82,7 +82,7 @@ def command(
     from usimul.cli.files import SUPERVISION, check_new_file, read_labels
     from usimul.cli.labels import find_source
     from usimul.supervision import Supervision, write_supervision
-    from usimul.validation import InputError
+    from usimul.validation import InputError, check_labels
 
     check_new_file(output, SUPERVISION, overwrite=overwrite)
     source = find_source(labels, positive=positive, **of_sets)
@@ -96,8 +96,13 @@ def command(
         names = y.astype(str)
         unknown = sorted(set(positive) - set(names.tolist()))
         if unknown:
-            raise InputError(f"no label is {unknown[0]!r}; --positive must name labels that occur in {labels!r}.")
+            raise InputError(
+                f"--positive must name labels that occur in {labels!r}. Got {unknown[0]!r}; "
+                f"the labels are: {_listed(names)}. Write one as it stands there."
+            )
         y = np.where(np.isin(names, positive), 1, -1)
+    else:
+        check_labels(y, str(labels), remedy=f"Say which count as +1: --positive LABEL; the labels are: {_listed(y)}.")
     sampler = getattr(sampling, Supervision.kinds()[kind].sampler)
     given: dict[str, Any] = {"n_unlabeled": n_unlabeled or None, "release_shares": release_shares or None}
     given["world"] = world if world != "definition1" else None
@@ -111,7 +116,15 @@ def command(
     if "posterior" in takes:
         given["posterior"] = source.posterior(posterior, prior, seed)
     sup: Supervision = sampler(y, n, prior=prior, replace=replace, random_state=seed, **given)
-    write_supervision(sup, output, ids=None if output.suffix == ".npz" else ids)
+    write_supervision(sup, output, ids=None if output.suffix == ".npz" else ids, overwrite=overwrite)
     click.echo(f"{sup!r} in {output}")
     if source.origin:
         click.echo(source.origin)
+
+
+def _listed(labels: Any) -> str:
+    """Return some of the different labels, as --positive takes them."""
+    import numpy as np
+
+    found = [str(label) for label in np.unique(labels)]
+    return ", ".join(found[:20]) + (", ..." if len(found) > 20 else "")

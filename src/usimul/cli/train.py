@@ -45,7 +45,11 @@ def _parse_shape(text: str | None) -> tuple[int, int, int] | None:
 @click.argument("points", type=FILE_OR_FOLDER)
 @click.argument("supervision", type=FILE)
 @click.option("--output", "-o", required=True, type=click.Path(path_type=Path), help="Model folder to make.")
-@click.option("--prior", type=float, help="Share of positives, P(y = +1). Needed by all methods but supervised.")
+@click.option(
+    "--prior",
+    type=float,
+    help="Share of positives, P(y = +1). Needed by all methods but supervised.",
+)
 @click.option("--method", default="joint", show_default=True, help="See `usimul methods`; `auto` lets data decide.")
 @click.option("--model", default="mlp", show_default=True, help="Network; `auto` chooses between two MLPs.")
 @click.option("--epochs", type=int, help="Default: the method's recipe.")
@@ -58,7 +62,7 @@ def _parse_shape(text: str | None) -> tuple[int, int, int] | None:
     "--selection",
     default="last",
     show_default=True,
-    help="`last` epoch, or the epoch with the least `label-free` risk on held-out tuples.",
+    help="`last` epoch, or the epoch with the least `label-free` risk on held-out tuples of trained points.",
 )
 @click.option("--prior-check", default="error", show_default=True, help="`error`, `warn` or `ignore`.")
 @click.option("--scaling", default="auto", show_default=True, help="`auto`, `feature`, `global` or `none`.")
@@ -94,9 +98,16 @@ def command(
     pool = read_points(points, **reading, fitting=True)
     tuples = read_supervision(supervision, pool, about)
 
+    from usimul.batching import check_device
     from usimul.estimators import WeakClassifier
-    from usimul.export import check_device, check_new_folder
+    from usimul.export import check_new_folder
+    from usimul.validation import InputError
 
+    if shape is not None and pool.image_shape not in (None, shape):
+        raise InputError(
+            f"--image-shape must be that of the images in {str(points)!r}, {pool.image_shape}. Got {shape}. "
+            "Leave it out, or save the points as flat rows."
+        )
     check_new_folder(output, overwrite=overwrite)
     check_device(settings["device"])
     estimator = WeakClassifier(
@@ -136,11 +147,13 @@ def _finish(
         click.get_current_context().exit(130)
     _save_with_names(estimator, pool, output, overwrite)
     if interrupted:
-        click.echo(
-            f"Training was interrupted after epoch {len(estimator.history_['risk'])}; the model at that moment was "
-            f"saved to {output}, marked as interrupted.",
-            err=True,
-        )
+        tried, trained = len(getattr(estimator, "auto_", [])), len(estimator.history_["risk"])
+        when = f"after epoch {trained}" if trained else "within the first epoch"
+        what = "the model at that moment"
+        if tried:
+            when = "while candidates were compared"
+            what = f"the best of the {tried} tried, method {estimator.method_}, model {estimator.model_},"
+        click.echo(f"Training was interrupted {when}; {what} was saved to {output}, marked as interrupted.", err=True)
         click.get_current_context().exit(130)
     _report(estimator, pool, tuples, output)
 
@@ -159,9 +172,12 @@ def _save_with_names(estimator: WeakClassifier, pool: Points, output: Path, over
 
 
 def _report(estimator: WeakClassifier, pool: Points, tuples: Supervision, output: Path) -> None:
+    import warnings
+
     import numpy as np
 
     from usimul.cli.judge import degenerate, orientation_line, risk_lines, share_line
+    from usimul.validation import PriorMismatchWarning
 
     history = estimator.history_
     trained = len(history["risk"])
@@ -171,9 +187,14 @@ def _report(estimator: WeakClassifier, pool: Points, tuples: Supervision, output
     click.echo(f"time                 {sum(history['seconds']):.1f} s")
     for row in getattr(estimator, "auto_", []):
         click.echo(f"  tried              {row['method']}, {row['model']}: label-free risk {row['weak_risk']:.4f}")
-    click.echo("error estimate on the tuples it was trained on (too good; judge with `usimul evaluate` on fresh ones):")
-    for line in risk_lines(estimator, pool.rows, tuples):
-        click.echo(line)
+    if hasattr(estimator, "auto_") or estimator.selection == "label-free":
+        click.echo("held-out risk        chose among them; too low where points are memorised, because the held-out")
+        click.echo("                     tuples are made of points that were trained on: judge on new points")
+    click.echo("error estimate on the tuples it was trained on (too good; judge with `usimul evaluate` on new points):")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PriorMismatchWarning)  # fit has given it
+        for line in risk_lines(estimator, pool.rows, tuples):
+            click.echo(line)
     positive = [np.mean(estimator.decision_function(part) >= 0) * len(part) for _, part in pool.chunks()]
     share = float(sum(positive) / len(pool.rows))
     click.echo(share_line(share, estimator.prior_))

@@ -12,9 +12,9 @@ __all__ = ["render_demo"]
 def render_demo(result: DemoResult) -> str:
     """Return the page."""
     constant = min(result.prior, 1.0 - result.prior)
-    held_out = line_chart(
-        [Series(row.method, row.held_out_risk, i) for i, row in enumerate(result.rows)],
-        title="Held-out label-free risk by epoch, one curve for each method",
+    label_free = line_chart(
+        [Series(row.method, row.label_free_risk, i) for i, row in enumerate(result.rows)],
+        title="Label-free risk on test points by epoch, one curve for each method",
         x_label="epoch",
         y_label="label-free risk (error rate)",
         include=(0.0, 0.5),
@@ -30,4 +30,4 @@ def render_demo(result: DemoResult) -> str:
         for i, row in enumerate(result.rows)
     ]
     template = page_environment().get_template("demo.html")
-    return template.render(result=result, held_out=held_out, risks=list(zip(result.rows, risks, strict=True)))
+    return template.render(result=result, label_free=label_free, risks=list(zip(result.rows, risks, strict=True)))

@@ -6,7 +6,7 @@ import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,9 +94,9 @@ class Orientation:
     Parameters
     ----------
     status
-        ``"risk"``: the risk itself fixes it. ``"evidence"``: decided after training from the share of predicted
-        positives and from the anchors' shift. ``"given"``: from points of known label. ``"unknown"``: nothing decides;
-        accuracy is meaningful up to a swap of the names.
+        ``"risk"``: the risk itself fixes it, as far as it is unbiased (`Method.unbiased_for`). ``"evidence"``: decided
+        after training from the share of predicted positives and from the anchors' shift. ``"given"``: from points of
+        known label. ``"unknown"``: nothing decides; accuracy is meaningful up to a swap of the names.
     flipped
         Whether the trained scores were negated.
     z
@@ -107,10 +107,25 @@ class Orientation:
     flipped: bool = False
     z: float | None = None
 
+    STATUSES: ClassVar[tuple[str, ...]] = ("risk", "evidence", "given", "unknown")
+
     def __str__(self) -> str:
         strength = "" if self.z is None else f" ({self.z:.1f} standard errors)"
         flip = ", scores negated" if self.flipped else ""
         return f"{self.status}{strength}{flip}"
+
+    def explain(self, *, unbiased: bool) -> str:
+        """Words for tables and cards; ``unbiased`` says whether the risk of the training is."""
+        risk = "fixed by the training risk"
+        if not unbiased:
+            risk = "taken from the training risk, which is biased here: they MAY BE WRONG; one labeled point would tell"
+        strength = "" if self.z is None else f" ({self.z:.1f} standard errors)"
+        return {
+            "risk": risk,
+            "evidence": "decided from the share of predicted positives and the anchors' shift",
+            "given": "fixed by points of known label",
+            "unknown": "UNKNOWN: the two class names may be swapped; one labeled point would tell",
+        }[self.status] + strength
 
 
 @dataclass(frozen=True)
@@ -193,6 +208,8 @@ class Method(ABC):
         Its source.
     unbiased
         Worlds in which its uncorrected risk is unbiased; empty if in none. Kinds without worlds use ``("",)``.
+    worlds
+        Worlds whose tuples it may learn from. None: those in which it is unbiased, or all if there are none.
     defined_at_half
         Whether it works at prior 1/2.
     needs_prior
@@ -216,6 +233,7 @@ class Method(ABC):
         formula: str,
         paper: Paper | None = None,
         unbiased: Sequence[str] = (),
+        worlds: Sequence[str] | None = None,
         defined_at_half: bool = True,
         needs_prior: bool = True,
         needs_unlabeled: bool = False,
@@ -230,6 +248,7 @@ class Method(ABC):
         self.formula = formula
         self.paper = paper
         self.unbiased = tuple(unbiased)
+        self.worlds = tuple(worlds or self.unbiased or supervision.worlds)
         self.defined_at_half = defined_at_half
         self.needs_prior = needs_prior
         self.needs_unlabeled = needs_unlabeled
@@ -269,19 +288,40 @@ class Method(ABC):
         if supervision.n_tuples == 0:
             raise InputError(f"method {self.name!r} needs at least one tuple. Got {supervision!r}.")
         if self.needs_unlabeled and supervision.n_unlabeled == 0:
+            others = _others(supervision, lambda m: not m.needs_unlabeled)
             raise InputError(
                 f"method {self.name!r} needs unlabeled points beside the tuples. Got none. "
-                "Pass unlabeled=<row indices> to the supervision, or use method='joint'."
+                f"Pass unlabeled=<row indices> to the supervision{', or use ' + others if others else ''}."
+            )
+        if supervision.world is not None and supervision.worlds and supervision.world not in self.worlds:
+            others = _others(supervision, lambda m: supervision.world in m.worlds)
+            raise InputError(
+                f"method {self.name!r} learns from {supervision.kind} of world {' or '.join(map(repr, self.worlds))}. "
+                f"Got world {supervision.world!r}, whose law it does not know. "
+                f"Collect or draw them in its world{', or use ' + others if others else ''}."
             )
         if self.needs_prior:
             check_prior(prior, method=self.name, defined_at_half=self.defined_at_half)
+        elif prior is not None:  # it is saved with the classifier, and judges it
+            check_prior(prior)
 
-    def resolve_options(self, options: Mapping[str, Any] | None) -> dict[str, Any]:
+    def unbiased_for(self, world: str | None) -> bool:
+        """Whether its uncorrected risk is unbiased for tuples of ``world``; None is the first world of its kind."""
+        known = self.supervision.worlds
+        return ((world or known[0]) if known else "") in self.unbiased
+
+    def resolve_options(self, options: object) -> dict[str, Any]:
         """Return the method's options with defaults filled in; an unknown name is an error."""
-        given = dict(options or {})
+        if options is not None and not isinstance(options, Mapping):
+            names = ", ".join(self.options) or "none"
+            raise InputTypeError(
+                f"`options` must be a mapping from names to values, such as {{'name': 1.0}}. Got {options!r}. "
+                f"Options of method {self.name!r}: {names}."
+            )
+        given: dict[str, Any] = dict(options or {})
         for name in given:
             if not self.options:
-                raise InputError(f"method {self.name!r} has no options. Got {name!r}.")
+                raise InputError(f"method {self.name!r} has no options. Got {name!r}. Leave it out.")
             check_choice(name, self.options, f"options of method {self.name!r}")
         return {**self.options, **given}
 
@@ -346,6 +386,15 @@ class _Registry:
 
 
 _REGISTRY = _Registry()
+
+
+def _others(supervision: Supervision, fits: Callable[[Method], bool], shown: int = 3) -> str:
+    """Words for the methods of the same supervision that fit, the default of triplets first; empty if there is none."""
+    found = [m.name for m in _REGISTRY.methods.values() if isinstance(supervision, m.supervision) and fits(m)]
+    found.sort(key=lambda name: name != "joint")
+    return " or ".join(f"method={name!r}" for name in found[:shown])
+
+
 _MODULE_OF: dict[str, str] = {}
 
 

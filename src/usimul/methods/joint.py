@@ -169,7 +169,8 @@ class JointObjective(Objective):
         if self._refining:
             parts["refinement"] = self._refinement(batch)
             total = total + parts["refinement"]
-        return Risk(total, parts)
+        corrects = not self.likelihood and self.correction != "none"
+        return Risk(total, parts, ("negative",) if corrects else ())
 
     def _plain(self, scores: Mapping[str, Tensor]) -> Tensor:
         """Scores of all points of the batch that follow the unlabeled law."""
@@ -264,6 +265,7 @@ class JointMethod(Method):
             formula=formula,
             probability=True,
             uses_unlabeled=True,
+            worlds=("definition1", "pair_plus_unlabeled"),
             recipe=Recipe(
                 epochs=20,
                 min_steps=1500,

@@ -18,6 +18,9 @@ RandomState = int | np.random.Generator | np.random.RandomState | None
 
 Kind = TypeVar("Kind", bound=Supervision)
 
+DRAWN_AT_ONCE = 1 << 22  # label tuples; some 300 MB for triplets
+MOST_ASKED = 10**9  # label tuples in all: minutes
+
 
 class Pool:
     """The rows of each class: turns arrays of labels into arrays of rows."""
@@ -45,13 +48,21 @@ class Pool:
 
         Returns the kept tuples and how many were drawn up to the last of them.
         """
+        expected = n / event.probability(self.prior)
+        if expected > MOST_ASKED:
+            raise InputError(
+                f"at prior {self.prior:g} a {event.name} is observed once in {expected / n:,.0f} draws, so {n:,} of "
+                f"them would take {expected:,.0f} draws; {MOST_ASKED:,} are the limit. Choose a prior nearer to 0.5, "
+                "or fewer tuples."
+            )
         powers = 1 << np.arange(event.size)
         acceptance = np.zeros(1 << event.size)
         acceptance[event.table @ powers] = event.accepted
         kept: list[IntArray] = []
         n_kept = n_asked = 0
         while n_kept < n:
-            labels = self.labels(math.ceil(1.05 * (n - n_kept) / event.probability(self.prior)) + 16, event.size)
+            wanted = math.ceil(1.05 * (n - n_kept) / event.probability(self.prior)) + 16
+            labels = self.labels(min(wanted, DRAWN_AT_ONCE), event.size)
             chance = acceptance[(labels > 0) @ powers]
             hits = np.flatnonzero(chance if event.acceptance is None else self.rng.random(len(labels)) < chance)
             hits = hits[: n - n_kept]

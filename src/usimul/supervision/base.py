@@ -44,7 +44,7 @@ class Supervision:
     world
         How the tuples were sampled, when it is known.
     n_asked, n_accepted
-        How many tuples were asked about, and how many of them were kept.
+        How many tuples were asked about, and how many of them were kept: all of ``rows``, so it may be left out.
     """
 
     rows: IntArray
@@ -97,9 +97,22 @@ class Supervision:
         for name in ("n_asked", "n_accepted"):
             if getattr(self, name) is not None:
                 self._set(name, check_count(getattr(self, name), name, low=0))
-        if self.n_asked is not None and self.n_accepted is not None and self.n_accepted > self.n_asked:
+        self._check_counts()
+
+    def _check_counts(self) -> None:
+        if self.n_asked is not None and self.n_accepted is None:
+            self._set("n_accepted", self.n_tuples)
+        if self.n_accepted is None:
+            return
+        if self.n_accepted != self.n_tuples:
             raise InputError(
-                f"`n_accepted` cannot exceed `n_asked`. Got {self.n_accepted} accepted out of {self.n_asked} asked."
+                f"`n_accepted` must be the number of tuples, {self.n_tuples}, because the tuples are what was kept. "
+                f"Got {self.n_accepted}. Leave it out, or pass all tuples that were accepted."
+            )
+        if self.n_asked is not None and self.n_accepted > self.n_asked:
+            raise InputError(
+                f"`n_asked` cannot be less than the {self.n_accepted} tuples that were accepted. Got {self.n_asked}. "
+                "Count every question, whatever its answer."
             )
 
     def _set(self, name: str, value: object) -> None:
@@ -112,7 +125,12 @@ class Supervision:
             return
         if self.values is None:
             raise InputError(f"{type(self).__name__} needs `values`, one number for each tuple. Got None.")
-        values = np.array(self.values, dtype=np.float64)
+        try:
+            values = np.array(self.values, dtype=np.float64)
+        except (TypeError, ValueError) as error:  # NumPy does not say of which argument
+            raise InputTypeError(
+                f"`values` of {type(self).__name__} must be numbers, one for each tuple. Got {self.values!r:.60}."
+            ) from error
         if values.shape != (self.n_tuples,):
             raise InputError(f"`values` must have shape ({self.n_tuples},), one for each tuple. Got {values.shape}.")
         low, high = self.value_range
@@ -135,6 +153,12 @@ class Supervision:
         self._set("known_rows", rows if rows.size else None)
         labels = check_labels_subset(self.known_labels, "known_labels", n=rows.size)
         self._set("known_labels", labels if rows.size else None)
+        both = np.intersect1d(rows[labels > 0], rows[labels < 0])
+        if both.size:
+            raise InputError(
+                f"`known_labels` must give each point one label. Row {int(both[0])} has both +1 and -1 "
+                f"({both.size} such rows). Leave out the points of which the label is in doubt."
+            )
 
     @property
     def n_tuples(self) -> int:
@@ -258,10 +282,10 @@ class Supervision:
             parts.append(f"{self.n_accepted} of {self.n_asked} asked")
         return f"{type(self).__name__}({', '.join(parts)})"
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write one ``.npz`` file; it appears whole or not at all."""
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write one ``.npz`` file; it appears whole or not at all, and replaces another only with ``overwrite``."""
         arrays = {name: getattr(self, name) for name in ARRAYS if getattr(self, name) is not None}
-        write_file(path, self.kind, arrays, {name: getattr(self, name) for name in SCALARS})
+        write_file(path, self.kind, arrays, {name: getattr(self, name) for name in SCALARS}, overwrite=overwrite)
 
 
 def _kind_names() -> list[str]:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from usimul.files import whole_file
-from usimul.validation import FileFormatError, InputError
+from usimul.validation import FileFormatError, InputError, check_new_path
 
 __all__ = ["ARRAYS", "FORMAT", "FORMAT_VERSION", "SCALARS", "check_header", "read_file", "write_file"]
 
@@ -26,12 +26,18 @@ _HEADER = {"format", "version", "kind", "arrays"}
 
 
 def write_file(
-    path: str | os.PathLike[str], kind: str, arrays: Mapping[str, NDArray[Any]], scalars: Mapping[str, object]
+    path: str | os.PathLike[str],
+    kind: str,
+    arrays: Mapping[str, NDArray[Any]],
+    scalars: Mapping[str, object],
+    *,
+    overwrite: bool = False,
 ) -> None:
-    """Write one file; it appears whole or not at all."""
+    """Write one file; it appears whole or not at all, and replaces another only with ``overwrite``."""
     target = Path(path)
     if target.suffix != ".npz":
         raise InputError(f"`path` of a supervision file must end in .npz. Got {str(target)!r}.")
+    check_new_path(target, overwrite=overwrite)  # answers of people cannot be asked for again
     # The list of arrays lets a reader notice one that a damaged archive directory has lost.
     header = {"format": FORMAT, "version": FORMAT_VERSION, "kind": kind, "arrays": list(arrays), **scalars}
     with whole_file(target) as handle:

@@ -18,6 +18,7 @@ from usimul.validation import (
     Problems,
     UsimulError,
     check_choice,
+    check_new_path,
     nearest,
 )
 
@@ -350,7 +351,9 @@ def passed_over(path: Path, sup: Supervision) -> list[str]:
     return [name for name in table.columns if name not in meant]
 
 
-def write_supervision(sup: Supervision, path: str | os.PathLike[str], *, ids: Sequence[str] | None = None) -> None:
+def write_supervision(
+    sup: Supervision, path: str | os.PathLike[str], *, ids: Sequence[str] | None = None, overwrite: bool = False
+) -> None:
     """Write supervision as ``.npz``, ``.csv``, ``.tsv``, ``.jsonl`` or ``.parquet``; it appears whole or not at all.
 
     Parameters
@@ -358,18 +361,21 @@ def write_supervision(sup: Supervision, path: str | os.PathLike[str], *, ids: Se
     sup
         What is written. All formats but CSV keep all of it; CSV keeps the rows, without kind, world and counts.
     path
-        File to make or to replace; its suffix is the format.
+        File to make; its suffix is the format.
     ids
         Name of each point, written in place of row numbers. Not for ``.npz``, which holds row numbers.
+    overwrite
+        Whether an existing file may be replaced.
     """
     target = Path(path)
     if target.suffix == ".npz":
         if ids is not None:
             raise InputError("a .npz file of supervision holds row numbers; leave out `ids`.")
-        sup.save(target)
+        sup.save(target, overwrite=overwrite)
         return
     if target.suffix.lower() not in SUFFIXES:
         raise InputError(f"{str(target)!r} must end in .npz, {', '.join(SUFFIXES)}.")
+    check_new_path(target, overwrite=overwrite)
     if ids is not None:
         sup.check_pool(len(Pool.of(None, ids).places or {}))
     write_table(sup, target, ids)
