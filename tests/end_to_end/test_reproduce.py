@@ -32,7 +32,7 @@ from usimul.experiments.store import Store
 
 TINY = json.dumps({"n_train": 300, "n_test": 200, "prior": 0.4})
 RUNS = [
-    Run(RunSpec("gaussians", method, 0.4, 200, 200, epochs=4, model="linear", data_options=TINY), seed)
+    Run(RunSpec("gaussians", method, 0.4, 200, 200, epochs=30, model="linear", data_options=TINY), seed)
     for seed in range(14)
     for method in ("usimul-exact-abs", "supervised", "pcomp-abs")
 ]
