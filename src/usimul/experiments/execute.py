@@ -6,7 +6,6 @@ import json
 import math
 import os
 import platform
-import socket
 import time
 import traceback
 import uuid
@@ -212,7 +211,8 @@ def execute(run: Run, cache: Path) -> Row:
         "seconds": round(time.perf_counter() - started, 3),
         "cpu_seconds": round(time.process_time() - cpu, 3),
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
-        "where": {"host": socket.gethostname(), "system": platform.platform(terse=True), "cores": os.cpu_count()},
+        # No name of the machine: rows are made to be shared.
+        "where": {"system": f"{platform.system()} {platform.machine()}", "cores": os.cpu_count()},
         "versions": _versions(),
     }
 

@@ -11,7 +11,6 @@ import contextlib
 import errno
 import json
 import os
-import socket
 import sys
 import uuid
 from collections.abc import Iterator
@@ -144,7 +143,7 @@ class Store:
     def append(self, row: Row) -> None:
         """Write one row to this process's own file, wholly or not at all."""
         if self._mine is None:
-            name = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}.jsonl"
+            name = f"{uuid.uuid4().hex[:16]}.jsonl"
             self._mine = (self.folder / "runs" / name).open("ab", buffering=0)
             _lock(self._mine)
         line = (json.dumps({"version": FORMAT_VERSION, **row}) + "\n").encode()
