@@ -148,6 +148,19 @@ class TestCommand:
         for name in (*EXPERIMENTS, "privacy"):
             assert re.search(rf"^{re.escape(name)} +\d+ runs", out, re.MULTILINE)
 
+    def test_no_jobs_is_no_number_of_jobs(self, tmp_path):
+        result = invoke("prior-half", "--jobs", 0, "--store", tmp_path / "s")
+        assert result.exit_code == 2
+        assert "`--jobs` must be at least 1" in result.output
+        assert invoke("prior-half", "--slurm", "nonsense", "--store", tmp_path / "s").exit_code == 2
+        assert not (tmp_path / "s").exists()
+
+    def test_a_store_where_nothing_can_be_made(self, tmp_path):
+        (tmp_path / "file").write_text("in the way")
+        result = invoke("prior-half", "--tables-only", "--store", tmp_path / "file" / "s")
+        assert result.exit_code == 2
+        assert "cannot be made or read" in result.output
+
     def test_unknown_table_names_the_known(self, tmp_path):
         result = invoke("tabel1", "--store", tmp_path / "s")
         assert result.exit_code == 2

@@ -77,6 +77,15 @@ class TestSpec:
             .hexdigest()[:16]
         )
 
+    def test_editions_are_other_data(self):
+        e = build("table1", "small")
+        part = e.with_editions({"kmnist": "test-part"}, {"kmnist": "only a part"})
+        assert part.notes[-1] == "only a part"
+        keys = {run.spec.data: run.spec.key for run in e.runs()}
+        again = {run.spec.data: run.spec.key for run in part.runs()}
+        assert keys["kmnist"] != again["kmnist"]
+        assert keys["mnist"] == again["mnist"]
+
     def test_round_trip(self):
         spec = tiny(lr=0.1, told=0.3, options='{"lam": 0.5}')
         assert RunSpec.from_dict(json.loads(json.dumps(spec.to_dict()))) == spec
@@ -144,7 +153,7 @@ class TestStore:
         assert reader.damage == []
         writer._mine.write(b'"}\n')
         reader.refresh()
-        assert "line 1 is damaged" in reader.damage[0]
+        assert "a line is damaged" in reader.damage[0]
 
     def test_damage_in_the_middle_costs_one_run(self, tmp_path):
         store = Store(tmp_path)
@@ -156,16 +165,29 @@ class TestStore:
         path.write_bytes(lines[0] + b"\x00\xff garbage\n" + lines[2])
         again = Store(tmp_path)
         assert {row["seed"] for row in again.refresh().values()} == {0, 2}
-        assert "line 2 is damaged" in again.damage[0]
+        assert "a line is damaged" in again.damage[0]
+        assert "garbage" in again.damage[0]
+
+    def test_rows_without_a_result_are_damage(self, tmp_path):
+        store = Store(tmp_path)
+        row = {"version": 1, "key": "k", "seed": 0, "when": "", "seconds": 1.0, "status": "done"}
+        (tmp_path / "runs" / "x.jsonl").write_text(json.dumps(row) + "\n")
+        assert store.refresh() == {}
+        assert "a line is damaged" in store.damage[0]
 
     def test_newer_versions_are_refused(self, tmp_path):
         Store(tmp_path / "a")
         (tmp_path / "a" / "store.json").write_text('{"format": "usimul-results", "version": 2}')
         with pytest.raises(FileFormatError, match=r"store of version 2; this usimul reads version 1"):
             Store(tmp_path / "a")
+        (tmp_path / "d").mkdir()
+        (tmp_path / "d" / "store.json").write_text('{"format": "usimul-results", "version": 7}')
+        with pytest.raises(FileFormatError):
+            Store(tmp_path / "d")
+        assert [p.name for p in (tmp_path / "d").iterdir()] == ["store.json"]
         store = Store(tmp_path / "b")
         (tmp_path / "b" / "runs" / "x.jsonl").write_text(
-            '{"version": 9, "key": "k", "seed": 0, "status": "done", "when": ""}\n'
+            '{"version": 9, "key": "k", "seed": 0, "status": "done", "when": "", "seconds": 1, "result": {}}\n'
         )
         with pytest.raises(FileFormatError, match="rows of version 9"):
             store.refresh()
@@ -292,6 +314,31 @@ class TestTables:
         }
         table = make_table(e, self.rows(e, values))
         assert [table.cell(m, "a").rank for m in ("pcu", "pc-auc", "usimul-abs")] == [1, 1, 2]
+
+    def test_fewer_seeds_do_not_compete(self):
+        e = self.experiment()
+        values = {"pcu": [0.9], "pc-auc": [0.95, 0.7, 0.71, 0.7], "usimul-abs": [0.4] * 4, "supervised": [1.0] * 4}
+        table = make_table(e, self.rows(e, values))
+        assert [table.cell(m, "a").rank for m in ("pcu", "pc-auc", "usimul-abs")] == [0, 1, 2]
+
+    def test_the_papers_claim_is_about_the_published_methods(self):
+        e = build("table1", "smoke")
+        rows = {
+            run.id: row_of(run, {"usimul-abs": 0.9, "joint": 0.95, "supervised": 0.99}.get(run.spec.method, 0.7))
+            for run in e.runs()
+        }
+        said = " ".join(findings(make_table(e, rows)))
+        assert "holds in 6 of 6 columns" in said
+        e = build("correction", "smoke")
+        rows = {run.id: row_of(run, 0.9) for run in e.runs()}
+        assert "claim" not in " ".join(findings(make_table(e, rows)))
+
+    def test_what_was_measured_on_is_named(self):
+        e = self.experiment(1)
+        rows = {run.id: row_of(run, measured_on="Kuzushiji-MNIST test part, 8,000 / 2,000") for run in e.runs()}
+        table = make_table(e, rows)
+        for text in (table.markdown(), table.latex(), table.terminal(200)):
+            assert "Kuzushiji-MNIST test part, 8,000 / 2,000" in text
 
     def test_a_cell_not_run_is_a_dash_and_a_half_run_one_says_so(self):
         e = self.experiment()
@@ -500,6 +547,32 @@ class TestRunner:
             results.append(comparable(store))
         assert results[0] == results[1]
         assert len(results[0]) == 6
+
+    def test_the_best_epoch_by_labels_at_prior_half_is_up_to_a_swap(self, tmp_path):
+        options = json.dumps({"n_train": 300, "n_test": 200, "prior": 0.5})
+        spec = tiny("joint-likelihood", prior=0.5, epochs=6, selection="oracle", curve=True, data_options=options)
+        store = Store(tmp_path)
+        run_missing([Run(spec, 0)], store, open_executor(1))
+        ((_, row),) = store.refresh().items()
+        by_epoch = row["result"]["by_epoch"]
+        assert row["result"]["up_to_swap"] == max(max(a, 1 - a) for a in by_epoch)
+
+    def test_waits_for_a_run_that_another_process_has_claimed(self, tmp_path, monkeypatch):
+        monkeypatch.setattr("usimul.experiments.runner.REVIVALS", 1)
+        other, store = Store(tmp_path), Store(tmp_path)
+        run = Run(tiny(), 0)
+        seen = []
+
+        def progress(*told):
+            seen.append(told)
+            if len(seen) == 5:  # more rounds than a dying pool is given
+                other.append(row_of(run))
+                claim.__exit__(None, None, None)
+
+        claim = other.claim(run.id)
+        claim.__enter__()
+        assert run_missing([run], store, open_executor(1), progress=progress) == 0
+        assert store.rows[run.id]["result"]["measured_on"] == "toy"
 
     def test_a_dask_cluster_gives_the_same_rows(self, tmp_path):
         distributed = pytest.importorskip("distributed")

@@ -79,7 +79,7 @@ def command(
     """
     from usimul.experiments.paper import EXPERIMENTS, build
     from usimul.experiments.store import Store
-    from usimul.validation import check_choice
+    from usimul.validation import check_choice, check_count
 
     if not names or names == ("list",):
         _list(budget, world)
@@ -90,11 +90,15 @@ def command(
     for name in names:
         check_choice(name, (*EXPERIMENTS, PRIVACY, *WORDS), "table or figure")
     chosen = [n for n in (EXPERIMENTS if "all" in names else names) if n != PRIVACY]
+    if jobs is not None:
+        check_count(jobs, "--jobs")
+    parameters = dict(_pair(text) for text in slurm) if slurm else None
     experiments = [build(name, budget, world, selection, search=search != "none") for name in chosen]
     results = Store(store)
+    experiments = _on_disk_or_in_store(experiments, results)
     failed = 0
     if not tables_only and experiments:
-        failed = _run(experiments, results, jobs, cluster, slurm, retry_failed)
+        failed = _run(experiments, results, jobs, cluster, parameters, retry_failed)
     _write(experiments, results, output or store / "tables", names, budget, world, selection, search, figures, holm)
     for sentence in results.damage:
         click.echo(f"note: {sentence}", err=True)
@@ -139,7 +143,7 @@ def _run(
     store: Store,
     jobs: int | None,
     cluster: str | None,
-    slurm: tuple[str, ...],
+    parameters: dict[str, Any] | None,
     retry_failed: bool,
 ) -> int:
     from tqdm import tqdm
@@ -155,7 +159,6 @@ def _run(
     click.echo(f"{wanted} runs wanted, {wanted - len(todo)} already in the store, {len(todo)} to do.", err=True)
     if not todo:
         return 0
-    parameters = dict(_pair(text) for text in slurm) if slurm else None
     if parameters is not None:
         parameters.setdefault("folder", os.fspath(store.folder / "slurm"))
     with tqdm(total=wanted, unit="run", disable=None, dynamic_ncols=True, initial=wanted - len(todo)) as bar:
@@ -176,6 +179,36 @@ def _pair(text: str) -> tuple[str, Any]:
     if not (name and equals):
         raise InputError(f"--slurm takes KEY=VALUE, such as --slurm timeout_min=60. Got {text!r}.")
     return name, int(value) if value.isdigit() else value
+
+
+def _on_disk_or_in_store(experiments: list[Experiment], store: Store) -> list[Experiment]:
+    """Fix which edition of each data set is meant: the one on the disk, else the one that the store has rows of."""
+    from usimul.datasets import DatasetNotFoundError, get_record
+    from usimul.datasets.download import find_files
+
+    in_store: dict[str, set[str]] = {}
+    for row in store.refresh().values():
+        if "edition" in row["spec"]:
+            in_store.setdefault(row["spec"]["data"], set()).add(row["spec"]["edition"])
+    editions: dict[str, str | None] = {}
+    notes: dict[str, str] = {}
+    for name in dict.fromkeys(data for e in experiments for data in e.data_sets()):
+        record = get_record(name)
+        if not record.needs_files:
+            continue
+        try:
+            found = find_files(record)[0]
+        except DatasetNotFoundError:
+            known = [edition for edition in record.editions if edition.name in in_store.get(name, set())]
+            if not known:
+                continue
+            found = known[0]
+        editions[name] = found.name
+        if found.part:
+            notes[name] = (
+                f"{record.title}: only its {found.part} was at hand; its numbers are not those of the whole set."
+            )
+    return [e.with_editions(editions, notes) for e in experiments]
 
 
 def _absent(experiments: list[Experiment]) -> set[str]:
@@ -229,7 +262,7 @@ def _write(
             handle.write(privacy + "\n")
     repeat = (
         f"usimul reproduce {' '.join(names)} --budget {budget} --world {world} --selection {selection} "
-        f"--search {search}"
+        f"--search {search}{' --holm' if holm else ''}{''.join(f' --figures {f}' for f in figures)} --store FOLDER"
     )
     page = target / "report.html"
     with whole_file(page, "w") as handle:

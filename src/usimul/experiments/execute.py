@@ -11,6 +11,7 @@ import traceback
 import uuid
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
@@ -29,18 +30,35 @@ if TYPE_CHECKING:
 __all__ = ["execute", "run_packed"]
 
 RELEASE_SETTINGS = {"lr": 1e-4, "weight_decay": 1.0, "schedule": "exponential", "model": "mlp-shared"}
-HELD_OUT = 2000  # fresh tuples, and unlabeled points, on which a trained classifier is judged without labels
-POOL_SEED, DRAW_SEED, POSTERIOR_SEED = 5000, 1000, 2000
+HELD_OUT = 2000  # tuples, and unlabeled points, on which a trained classifier is judged without labels
+JUDGE_SHARE = 0.15  # of the training part: only these points are in tuples that judge
+POOL_SEED, DRAW_SEED, POSTERIOR_SEED, JUDGE_SEED = 5000, 1000, 2000, 3000
+
+
+@dataclass(frozen=True, eq=False)
+class _Parts:
+    """A data set, and its training part divided into rows to train on and rows to judge on without labels."""
+
+    data: Dataset
+    pool: NDArray[np.int64]
+    judge: NDArray[np.int64]
+    X: NDArray[np.float32]
 
 
 @lru_cache(maxsize=2)
-def _dataset(data: str, task: str | None, options: str, seed: int) -> Dataset:
-    from usimul.datasets import get_record, load_dataset
+def _parts(data: str, task: str | None, edition: str | None, options: str, seed: int) -> _Parts:
+    import numpy as np
 
-    given = json.loads(options)
+    from usimul.datasets import get_record, load_dataset
+    from usimul.datasets.base import stratified_split
+
     if get_record(data).make is not None:
-        return load_dataset(data, random_state=POOL_SEED + seed, **given)
-    return load_dataset(data, task=task, random_state=seed, **given)
+        found = load_dataset(data, random_state=POOL_SEED + seed, **json.loads(options))
+    else:
+        found = load_dataset(data, task=task, edition=edition, random_state=seed)
+    # Divided before anything is drawn: tuples that judge are of points that no method has seen.
+    pool, judge = stratified_split(found.y_train, JUDGE_SHARE, np.random.default_rng(JUDGE_SEED + seed))
+    return _Parts(found, pool, judge, found.X_train[pool])
 
 
 def _posterior(spec: RunSpec, data: Dataset, seed: int, cache: Path) -> NDArray[np.float64]:
@@ -50,8 +68,9 @@ def _posterior(spec: RunSpec, data: Dataset, seed: int, cache: Path) -> NDArray[
     from usimul.posterior import fit_posterior, rescale
 
     if data.posterior_train is not None:
-        return data.posterior_train
-    content = RunSpec(spec.data, "supervised", 0.5, 1, 0, task=spec.task, model=spec.model)
+        drawn_at = json.loads(spec.data_options).get("prior", spec.prior)
+        return rescale(data.posterior_train, drawn_at, spec.prior)
+    content = RunSpec(spec.data, "supervised", 0.5, 1, 0, task=spec.task, edition=spec.edition, model=spec.model)
     path = cache / f"posterior-{content.key}-{seed}.npy"
     try:
         eta = np.load(path, allow_pickle=False)
@@ -90,27 +109,27 @@ def _execute(spec: RunSpec, seed: int, cache: Path) -> dict[str, Any]:
     from usimul.validation import UsimulError
 
     method = get_method("joint" if spec.method == "auto" else spec.method)
-    data = _dataset(spec.data, spec.task, spec.data_options, seed)
+    parts = _parts(spec.data, spec.task, spec.edition, spec.data_options, seed)
+    data = parts.data
     rng = np.random.default_rng(DRAW_SEED + seed)
     n, n_unlabeled = _sizes(spec, method.supervision.width, method.uses_unlabeled, method.supervision is Triplets)
     eta = _posterior(spec, data, seed, cache) if needs_posterior(method.supervision) else None
 
-    def sample(n: int, n_unlabeled: int, world: str) -> Supervision:
+    def sample(rows: NDArray[np.int64], n: int, n_unlabeled: int, world: str) -> Supervision:
+        labels = data.y_train[rows]
         if method.supervision is Triplets:
-            return sample_triplets(
-                data.y_train, n, n_unlabeled=n_unlabeled, prior=spec.prior, world=world, random_state=rng
-            )
+            return sample_triplets(labels, n, n_unlabeled=n_unlabeled, prior=spec.prior, world=world, random_state=rng)
         return draw(
             method.supervision,
-            data.y_train,
+            labels,
             n,
             n_unlabeled=n_unlabeled,
-            posterior=eta,
+            posterior=None if eta is None else eta[rows],
             prior=spec.prior,
             random_state=rng,
         )
 
-    sup = sample(n, n_unlabeled, spec.world)
+    sup = sample(parts.pool, n, n_unlabeled, spec.world)
     test = resample_to_prior(data.y_test, spec.prior, random_state=seed)
     X_test, y_test = data.X_test[test], data.y_test[test]
     steps = max(1, round((n * method.supervision.width + n_unlabeled) / spec.step_points))
@@ -134,14 +153,15 @@ def _execute(spec: RunSpec, seed: int, cache: Path) -> dict[str, Any]:
         **settings,
     )
     by_epoch: list[float] = []
-    watched = spec.curve or spec.selection == "oracle"
+    oracle = spec.selection == "oracle"
+    watched = spec.curve or oracle
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        clf.fit(data.X_train, sup, watch=_accuracy_of(X_test, y_test, by_epoch) if watched else None)
+        clf.fit(parts.X, sup, watch=_accuracy_of(X_test, y_test, by_epoch) if watched else None)
     found = clf.decision_function(X_test)
     result: dict[str, Any] = {
-        "accuracy": max(by_epoch) if spec.selection == "oracle" else accuracy(y_test, found),
-        "up_to_swap": accuracy_up_to_swap(y_test, found),
+        "accuracy": max(by_epoch) if oracle else accuracy(y_test, found),
+        "up_to_swap": max(max(a, 1 - a) for a in by_epoch) if oracle else accuracy_up_to_swap(y_test, found),
         "balanced_accuracy": balanced_accuracy(y_test, found),
         "auc": area_under_curve(y_test, found),
         "predicted_positive": float(np.mean(found >= 0)),
@@ -161,10 +181,9 @@ def _execute(spec: RunSpec, seed: int, cache: Path) -> dict[str, Any]:
         "train_seconds": round(sum(clf.history_["seconds"]), 3),
     }
     try:
-        held = sample(
-            HELD_OUT, HELD_OUT if n_unlabeled else 0, "definition1" if spec.world == "release" else spec.world
-        )
-        weak = clf.weak_risk(data.X_train, held)
+        world = "definition1" if spec.world == "release" else spec.world
+        held = sample(parts.judge, HELD_OUT, HELD_OUT if n_unlabeled else 0, world)
+        weak = clf.weak_risk(data.X_train[parts.judge], held)
         result["own_risk"], result["own_risk_error"] = weak.value, weak.standard_error
     except UsimulError as error:
         result["own_risk"], result["own_risk_note"] = None, str(error)

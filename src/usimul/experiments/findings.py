@@ -7,7 +7,7 @@ from usimul.experiments.tables import CEILING, Table
 __all__ = ["findings"]
 
 PRINTED = ("usimul", "usimul-abs", "usimul-relu")
-OURS = ("joint", "joint-plain", "joint-likelihood", "usimul-exact", "usimul-exact-abs", "usimul-exact-relu")
+OURS = ("joint", "joint-plain", "joint-likelihood", "usimul-exact", "usimul-exact-abs", "usimul-exact-relu", "auto")
 
 
 def _method(row: str) -> str:
@@ -53,12 +53,24 @@ def _best(table: Table) -> list[str]:
         return []
     order = sorted(winners.items(), key=lambda item: -item[1])
     named = ", ".join(f"`{row}` in {n}" for row, n in order[:4])
-    claim = [row for row in winners if _method(row) in PRINTED]
-    held = sum(winners[row] for row in claim)
+    return [f"Best mean of a column, without counting `{CEILING}` ({columns} in all): {named}.", *_claim(table)]
+
+
+def _claim(table: Table) -> list[str]:
+    """Say in how many columns the paper's estimator is ahead of the published methods that it is compared with."""
+    held, seen = 0, 0
+    for column in table.experiment.columns:
+        means = _means(table, column)
+        printed = [m for row, m in means.items() if _method(row) in PRINTED]
+        compared = [m for row, m in means.items() if _method(row) not in (*PRINTED, *OURS, CEILING)]
+        if printed and compared:
+            seen += 1
+            held += max(printed) > max(compared)
+    if not seen:
+        return []
     return [
-        f"Best mean of a column, without counting `{CEILING}` ({columns} in all): {named}.",
-        f"The paper's claim that its estimator is ahead of the methods it compares with holds in {held} of {columns}, "
-        f"in the world `{_world(table)}`.",
+        f"The paper's claim that its estimator is ahead of the methods it compares with holds in {held} of {seen} "
+        f"columns in the world `{_world(table)}`."
     ]
 
 

@@ -89,6 +89,16 @@ class Experiment:
         cells = tuple(replace(c, specs=tuple(replace(s, selection=selection) for s in c.specs)) for c in self.cells)
         return replace(self, cells=cells)
 
+    def with_editions(self, editions: Mapping[str, str | None], notes: Mapping[str, str]) -> Experiment:
+        """Return the same experiment on given editions of its data sets; ``notes`` name those that are parts."""
+
+        def fixed(spec: RunSpec) -> RunSpec:
+            return replace(spec, edition=editions.get(spec.data))
+
+        cells = tuple(replace(c, specs=tuple(fixed(s) for s in c.specs)) for c in self.cells)
+        said = tuple(notes[data] for data in self.data_sets() if data in notes)
+        return replace(self, cells=cells, notes=(*self.notes, *said))
+
     def data_sets(self) -> list[str]:
         """Names of the data sets that it needs."""
         return list(dict.fromkeys(spec.data for cell in self.cells for spec in cell.specs))

@@ -126,12 +126,15 @@ def run_missing(
         todo = missing(todo, store)
         revivals = 0 if len(todo) < before else revivals + 1
         if todo and revivals:
+            if any(store.is_claimed(run.id) for run in todo):
+                revivals = 0  # another runner is at work on them, for as long as it takes
             if revivals > REVIVALS:
                 raise RuntimeError(
-                    f"{len(todo)} runs were not done after {REVIVALS} new starts of the workers, which die or wait for "
-                    f"a claim that another process holds. First: {todo[0].spec.describe()}, seed {todo[0].seed}."
+                    f"{len(todo)} runs were not done after {REVIVALS} new starts of the workers, which die: too little "
+                    f"memory? First: {todo[0].spec.describe()}, seed {todo[0].seed}."
                 )
-            time.sleep(POLL)  # another runner is at work on them
+            time.sleep(POLL)
+            _report(progress, store, wanted, started)
     _report(progress, store, wanted, started)
     return sum(store.rows[i]["status"] == "failed" for i in wanted if i in store.rows)
 

@@ -31,6 +31,8 @@ class RunSpec:
     ----------
     data, task
         Name of the data set, and of the split into two classes (None: its default).
+    edition
+        Which form of the data set's files: a part of a set is other data than the whole. None for sets without files.
     method
         Registry key.
     prior, told
@@ -65,6 +67,7 @@ class RunSpec:
     n: int
     n_unlabeled: int
     task: str | None = None
+    edition: str | None = None
     told: float | None = None
     world: str = "definition1"
     model: str = "mlp"

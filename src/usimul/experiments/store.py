@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from usimul.validation import FileFormatError, UsimulError
+from usimul.validation import FileFormatError, InputError, UsimulError
 
 __all__ = ["FORMAT_VERSION", "Row", "Store", "StoreFullError"]
 
@@ -78,16 +78,32 @@ class Store:
 
     def __post_init__(self) -> None:
         self.folder = Path(self.folder)
-        for name in ("runs", "claims", "cache"):
-            (self.folder / name).mkdir(parents=True, exist_ok=True)
         header = self.folder / "store.json"
-        if not header.exists():
-            partial = header.with_name(f".store.{uuid.uuid4().hex}.part")
-            partial.write_text(json.dumps({"format": FORMAT, "version": FORMAT_VERSION}) + "\n")
-            partial.replace(header)
+        try:
+            if not header.exists():
+                self._make(header)
+            self._check(header)
+            for name in ("runs", "claims", "cache"):
+                if not (self.folder / name).is_dir():  # a store that can only be read has them
+                    (self.folder / name).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(
+                f"the store {str(self.folder)!r} cannot be made or read ({error.strerror or error}). "
+                "Name a folder that you may write to with --store."
+            ) from error
+
+    def _make(self, header: Path) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        partial = header.with_name(f".store.{uuid.uuid4().hex}.part")
+        partial.write_text(json.dumps({"format": FORMAT, "version": FORMAT_VERSION}) + "\n")
+        partial.replace(header)
+
+    def _check(self, header: Path) -> None:
         try:
             found = json.loads(header.read_text())
-            version = found["version"] if found["format"] == FORMAT else None
+            if found["format"] != FORMAT:
+                raise ValueError(f"its format is {found['format']!r}")
+            version = found["version"]
         except (ValueError, KeyError, TypeError) as error:
             raise FileFormatError(f"{str(header)!r} is not the header of a store of results ({error}).") from error
         if version != FORMAT_VERSION:
@@ -106,20 +122,22 @@ class Store:
                 handle.seek(start)
                 content = handle.read()
             whole, end, rest = content.rpartition(b"\n")
-            for number, line in enumerate((whole + end).splitlines(), 1):
-                self._take(path, number, line)
+            for line in (whole + end).splitlines():
+                self._take(path, line)
             self._offsets[path] = start + len(whole) + len(end)
             if rest:
                 self._repair(path, start + len(whole) + len(end))
         return self.rows
 
-    def _take(self, path: Path, number: int, line: bytes) -> None:
+    def _take(self, path: Path, line: bytes) -> None:
         try:
             row = json.loads(line)
             identity = f"{row['key']}-{row['seed']}"
-            version, _, _ = row["version"], row["status"], row["when"]
+            version, _, _ = row["version"], row["when"], row["seconds"]
+            if row["status"] not in ("done", "failed") or (row["status"] == "done") != ("result" in row):
+                raise ValueError("no result")
         except (ValueError, KeyError, TypeError):
-            self.damage.append(f"{path.name}: line {number} is damaged and left out; its run counts as missing")
+            self.damage.append(f"{path.name}: a line is damaged and left out; its run counts as missing: {line[:40]!r}")
             return
         if version != FORMAT_VERSION:
             raise FileFormatError(
@@ -189,10 +207,13 @@ class Store:
         return {
             "done": sum(row["status"] == "done" for row in rows),
             "failed": sum(row["status"] == "failed" for row in rows),
-            "running": sum(self._is_claimed(path) for path in (self.folder / "claims").iterdir()),
+            "running": sum(self.is_claimed(path.name) for path in (self.folder / "claims").iterdir()),
         }
 
-    @staticmethod
-    def _is_claimed(path: Path) -> bool:
-        with path.open("ab") as handle:
-            return not _lock(handle)
+    def is_claimed(self, identity: str) -> bool:
+        """Whether some process is doing a run right now."""
+        try:
+            with (self.folder / "claims" / identity).open("rb") as handle:
+                return not _lock(handle)
+        except FileNotFoundError:
+            return False

@@ -65,6 +65,7 @@ class Table:
     search: str
     correction: str
     selections: tuple[str, ...]
+    measured: tuple[str, ...] = ()
 
     def cell(self, row: str, column: str) -> CellResult:
         """Return a cell; an empty one where the experiment has none."""
@@ -88,10 +89,14 @@ class Table:
             lines.append("ORACLE: chosen on test labels, as the paper did. Nobody without labels can do that.")
         test = "paired t-test over seeds at 5 %" + (", Holm's correction" if self.correction == "holm" else "")
         tested = f", and what is not significantly worse ({test})" if seeds >= TEST_SEEDS else ""
-        lines.append(f"Bold: best of a column but for `{CEILING}`{tested}.")
+        lines.append(
+            f"Bold: best of a column but for `{CEILING}`{tested}; cells with fewer seeds than others do not compete."
+        )
         lines.append("Underlined: best of the others.")
         if self.experiment.paper:
             lines.append("[paper: ...]: the number that the paper reports, in its own protocol.")
+        if self.measured:
+            lines.append(f"Measured on (training / test points before any draw): {'; '.join(self.measured)}.")
         return [*lines, *self.experiment.notes]
 
     # --- formats ----------------------------------------------------------------------------------------------
@@ -203,7 +208,7 @@ def _chosen(cell: Cell, seed: int, rows: dict[str, Row], search: str) -> tuple[f
     if len(done) > 1 and search == "label-free":
         done.sort(key=lambda row: math.inf if row["result"]["own_risk"] is None else row["result"]["own_risk"])
     elif len(done) > 1 and search == "oracle":
-        done.sort(key=lambda row: -row["result"]["accuracy"])
+        done.sort(key=lambda row: -_value(row, cell.specs[0].prior == 0.5))
     return _value(done[0], cell.specs[0].prior == 0.5), False
 
 
@@ -238,13 +243,23 @@ def make_table(
         cells[place] = CellResult(values, wanted, failed, bool(cell.specs), experiment.paper.get(place))
     for column in experiment.columns:
         _rank(column, cells, correction)
+    measured = sorted(
+        {
+            row["result"]["measured_on"]
+            for run in experiment.runs()
+            if (row := rows.get(run.id)) is not None and row["status"] == "done"
+        }
+    )
     selections = tuple(dict.fromkeys(spec.selection for cell in experiment.cells for spec in cell.specs))
-    return Table(experiment, cells, search, correction, selections)
+    return Table(experiment, cells, search, correction, selections, tuple(measured))
 
 
 def _rank(column: str, cells: dict[tuple[str, str], CellResult], correction: str) -> None:
     """Mark the best of a column and those that are not significantly worse, then the best of the others."""
     places = [p for p, c in cells.items() if p[1] == column and c.values and not p[0].startswith(CEILING)]
+    # A mean over fewer seeds than the others is no match for them: seeds differ more than methods.
+    most = max((len(cells[p].values) for p in places), default=0)
+    places = [p for p in places if len(cells[p].values) == most]
     if len(places) < 2:
         return
     order = sorted(places, key=lambda p: -(cells[p].mean or 0.0))
