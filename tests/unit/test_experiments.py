@@ -321,6 +321,16 @@ class TestTables:
         table = make_table(e, self.rows(e, values))
         assert [table.cell(m, "a").rank for m in ("pcu", "pc-auc", "usimul-abs")] == [0, 1, 2]
 
+    def test_curves_are_ranked_within_their_data_set(self):
+        e = build("more-triplets-0.4", "small")
+        rows = {
+            run.id: row_of(run, (0.5 if run.spec.data == "mnist" else 0.8) + 0.1 * (run.spec.method == "joint"))
+            for run in e.runs()
+        }
+        table = make_table(e, rows)
+        column = e.columns[0]
+        assert [table.cell(f"joint, {name}", column).rank for name in ("MNIST", "Fashion")] == [1, 1]
+
     def test_the_papers_claim_is_about_the_published_methods(self):
         e = build("table1", "smoke")
         rows = {

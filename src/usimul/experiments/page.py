@@ -89,7 +89,12 @@ def render_page(
         A Markdown table that needs no runs, appended as it is in a box of fixed width letters.
     """
     sections = [
-        {"table": table, "charts": _charts(table, rows), "findings": [_code(said) for said in findings(table)]}
+        {
+            "table": table,
+            "charts": _charts(table, rows),
+            "findings": [_code(said) for said in findings(table)],
+            "legend": [_code(line) for line in table.legend()],
+        }
         for table in tables
     ]
     template = page_environment().get_template("reproduce.html")

@@ -242,7 +242,8 @@ def make_table(
         place = (cell.row, cell.column)
         cells[place] = CellResult(values, wanted, failed, bool(cell.specs), experiment.paper.get(place))
     for column in experiment.columns:
-        _rank(column, cells, correction)
+        for group in dict.fromkeys(_group(row) for row in experiment.rows):
+            _rank([p for p in cells if p[1] == column and _group(p[0]) == group], cells, correction)
     measured = sorted(
         {
             row["result"]["measured_on"]
@@ -254,9 +255,14 @@ def make_table(
     return Table(experiment, cells, search, correction, selections, tuple(measured))
 
 
-def _rank(column: str, cells: dict[tuple[str, str], CellResult], correction: str) -> None:
+def _group(row: str) -> str:
+    """Return the data set of a curve, "method, set"; methods are compared on one set."""
+    return row.partition(", ")[2]
+
+
+def _rank(column: list[tuple[str, str]], cells: dict[tuple[str, str], CellResult], correction: str) -> None:
     """Mark the best of a column and those that are not significantly worse, then the best of the others."""
-    places = [p for p, c in cells.items() if p[1] == column and c.values and not p[0].startswith(CEILING)]
+    places = [p for p in column if cells[p].values and not p[0].startswith(CEILING)]
     # A mean over fewer seeds than the others is no match for them: seeds differ more than methods.
     most = max((len(cells[p].values) for p in places), default=0)
     places = [p for p in places if len(cells[p].values) == most]
