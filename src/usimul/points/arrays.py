@@ -67,7 +67,7 @@ def read_array_file(path: Path, key: str | None, problems: Problems, *, fitting:
     """Read a ``.npy`` or ``.npz`` file of points; an archive may name its rows in ``ids``."""
     array = read_array(path, key)
     ids = names = None
-    if path.suffix == ".npz" and key not in NAMES:
+    if path.suffix.lower() == ".npz" and key not in NAMES:
         ids = _names(path, "ids")
         names = _names(path, "feature_names")
     if ids is not None:
@@ -100,7 +100,7 @@ def write_array_file(points: Points, handle: Any, suffix: str) -> None:
 
 def read_array(path: Path, key: str | None = None) -> NDArray[Any]:
     """Read one array: a ``.npy`` file stays on disk, of an ``.npz`` file the array ``key``, ``X``, or the only one."""
-    if path.suffix == ".npy":
+    if path.suffix.lower() == ".npy":
         try:
             _check_start(path, NPY_START)
             array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
@@ -137,5 +137,5 @@ def _not_whole(path: Path, error: Exception) -> FileFormatError:
     why = "it holds Python objects" if "Object arrays" in str(error) else str(error)
     return FileFormatError(
         f"{str(path)!r} is not a whole {path.suffix} file of numbers ({why}). "
-        f"Write it with numpy.{'save' if path.suffix == '.npy' else 'savez'}."
+        f"Write it with numpy.{'save' if path.suffix.lower() == '.npy' else 'savez'}."
     )

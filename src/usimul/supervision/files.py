@@ -35,7 +35,7 @@ def write_file(
 ) -> None:
     """Write one file; it appears whole or not at all, and replaces another only with ``overwrite``."""
     target = Path(path)
-    if target.suffix != ".npz":
+    if target.suffix.lower() != ".npz":
         raise InputError(f"`path` of a supervision file must end in .npz. Got {str(target)!r}.")
     check_new_path(target, overwrite=overwrite)  # answers of people cannot be asked for again
     # The list of arrays lets a reader notice one that a damaged archive directory has lost.

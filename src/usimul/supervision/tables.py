@@ -368,7 +368,7 @@ def write_supervision(
         Whether an existing file may be replaced.
     """
     target = Path(path)
-    if target.suffix == ".npz":
+    if target.suffix.lower() == ".npz":
         if ids is not None:
             raise InputError("a .npz file of supervision holds row numbers; leave out `ids`.")
         sup.save(target, overwrite=overwrite)
