@@ -232,6 +232,10 @@ class TestKinds:
             ("first,second", {"kind": "triplets"}, "A column 'anchor' is expected.*Needed for triplets"),
             ("first,second,confidence", {"kind": "similar-pairs"}, "similar-pairs has no column 'confidence'"),
             ("anchor,companion1,companion2,answer", {}, "has no column 'answer'.*Keep the rows answered yes.*--asked"),
+            ("anchor,companion1,companion2,Answer", {}, "has no column 'Answer'.*Keep the rows answered yes.*--asked"),
+            ("anchor,companion1,companion2, LABEL ", {}, "has no column 'LABEL'"),
+            ("anchor,companion1,companion2,Role", {}, "has no column 'Role'.*Write 'role', or drop it"),
+            ("role,anchor,companion1,companion2,Label", {}, "has no column 'Label'.*Write 'label', or drop it"),
             ("anchor,companion1,companion2,label", {}, "triplets has no column 'label'"),
             ("anchor,companion1,companion2,anchor", {}, "Columns must have different names. 'anchor' occurs 2 times"),
             ("first,second", {"kind": "similar-pair"}, "`kind` must be one of.*Did you mean 'similar-pairs'"),
@@ -242,6 +246,14 @@ class TestKinds:
         line = ",".join(str(i) for i in range(header.count(",") + 1))
         with pytest.raises(InputError, match=message):
             read_supervision(write(tmp_path / "s.csv", f"{header}\n{line}\n"), **options)
+
+    def test_a_column_called_format(self, tmp_path):
+        path = write(tmp_path / "s.jsonl", '{"format": "x", "anchor": 0, "companion1": 1, "companion2": 2}\n')
+        assert read_supervision(path) == Triplets([[0, 1, 2]])
+
+    def test_underscores_are_no_part_of_row_numbers(self, tmp_path):
+        text = problems_of(write(tmp_path / "s.csv", "anchor,companion1,companion2\n0_5,1,2\n"))
+        assert "Line 2, column 'anchor' is '0_5'" in text
 
     def test_columns_passed_over_are_known(self, tmp_path):
         path = write(tmp_path / "s.csv", "when,role,anchor,companion1,companion2,label,who\nx,,0,1,2,,me\n")

@@ -61,7 +61,9 @@ def command(
     if tuples is not None:
         tuples.check_pool(len(pool.rows))
         judging_prior(estimator, tuples, prior)
-    positive = None if truth is None else _positive(_by_ids(*truth, pool, labels, about["by"]), estimator, len(pool.rows))
+    positive = (
+        None if truth is None else _positive(_by_ids(*truth, pool, labels, about["by"]), estimator, len(pool.rows))
+    )
     scores = np.concatenate([part for _, _, part in predictions(estimator, pool)])
     share = float(np.mean(scores >= 0))
     click.echo(f"method               {estimator.method_}, model {estimator.model_}")

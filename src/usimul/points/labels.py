@@ -103,7 +103,9 @@ def _from_table(
         problems.add("At least one label is expected", "there are no rows below the names of the columns")
     if problems:
         return None
-    for kind in (np.int64, np.float64):
+    # NumPy would read the text 1_0 as ten.
+    plain = not any(isinstance(cell, str) and "_" in cell for cell in cells)
+    for kind in (np.int64, np.float64) if plain else ():
         try:
             if not any(isinstance(cell, (bool, float)) for cell in cells) or kind is np.float64:
                 return np.array(cells).astype(kind), ids

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from usimul.files import whole_file
+from usimul.files import SUPERVISION_FORMAT, whole_file
 from usimul.validation import FileFormatError, InputError, check_new_path
 
 __all__ = ["ARRAYS", "FORMAT", "FORMAT_VERSION", "SCALARS", "check_header", "read_file", "write_file"]
 
-FORMAT = "usimul-supervision"
+FORMAT = SUPERVISION_FORMAT
 FORMAT_VERSION = 1
 
 ARRAYS = ("rows", "unlabeled", "values", "known_rows", "known_labels")
