@@ -15,7 +15,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from usimul.validation import FileFormatError, InputError, Problems, missing_dependency, nearest
+from usimul.validation import FileFormatError, InputError, Problems, UsimulError, missing_dependency, nearest
 
 __all__ = [
     "CSV",
@@ -30,6 +30,7 @@ __all__ = [
     "number_of_text",
     "open_csv",
     "parquet_module",
+    "parsing",
     "read_jsonl",
     "whole_file",
 ]
@@ -52,6 +53,18 @@ def whole_file(path: Path, mode: str = "wb") -> Iterator[IO[Any]]:
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def parsing(path: Path, what: str, advice: str = "") -> Iterator[None]:
+    """Turn whatever a parser makes of damaged bytes into one error that names the file."""
+    try:
+        yield
+    except (UsimulError, FileNotFoundError, PermissionError):
+        raise
+    except Exception as error:  # zlib, zipfile, tokenize, Arrow and UTF-8 raise many kinds of errors
+        why = "it holds Python objects" if "Object arrays" in str(error) else str(error) or type(error).__name__
+        raise FileFormatError(f"{str(path)!r} is not a whole {what} ({why}).{advice and ' '}{advice}") from error
 
 
 def parquet_module(purpose: str) -> ModuleType:
