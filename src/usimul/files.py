@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import errno
 import json
 import os
 import re
@@ -15,7 +16,15 @@ from typing import IO, Any
 
 import numpy as np
 
-from usimul.validation import FileFormatError, InputError, Problems, UsimulError, missing_dependency, nearest
+from usimul.validation import (
+    DiskFullError,
+    FileFormatError,
+    InputError,
+    Problems,
+    UsimulError,
+    missing_dependency,
+    nearest,
+)
 
 __all__ = [
     "CSV",
@@ -32,6 +41,7 @@ __all__ = [
     "parquet_module",
     "parsing",
     "read_jsonl",
+    "room_for",
     "whole_file",
 ]
 
@@ -40,6 +50,7 @@ JSONL = (".jsonl", ".ndjson")
 PARQUET = (".parquet", ".pq")
 SUPERVISION_FORMAT = "usimul-supervision"
 """What the header of a file of supervision calls its format."""
+_FULL = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}
 
 
 @contextlib.contextmanager
@@ -48,11 +59,29 @@ def whole_file(path: Path, mode: str = "wb") -> Iterator[IO[Any]]:
     partial = path.with_name(f".{path.name}.{os.getpid()}.part")
     text: dict[str, Any] = {} if "b" in mode else {"encoding": "utf-8", "newline": ""}
     try:
-        with partial.open(mode, **text) as handle:
-            yield handle
-        partial.replace(path)
+        with room_for(path):
+            with partial.open(mode, **text) as handle:
+                yield handle
+            partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def room_for(path: Path) -> Iterator[None]:
+    """Name the file, and what to do, when a disk is full while it is written."""
+    try:
+        yield
+    except OSError as error:
+        # NumPy counts what it could not write, and gives no number of the error.
+        if error.errno not in _FULL and not re.fullmatch(r"\d+ requested and \d+ written", str(error)):
+            raise
+        full = DiskFullError(
+            f"there must be room for {str(path)!r}. No space left on its disk, or within its quota; nothing of it was "
+            "kept. Make room, or choose a place on another disk."
+        )
+        full.errno = error.errno or errno.ENOSPC
+        raise full from error
 
 
 @contextlib.contextmanager

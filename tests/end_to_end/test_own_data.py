@@ -311,7 +311,9 @@ class TestCheck:
         monkeypatch.setattr("usimul.files.Path.replace", no_space)
         for option, path in (("-o", "p.npz"), ("--supervision-output", "s.parquet")):
             given = ["check", own / "points.csv", own / "triplets.csv", option, tmp_path / path]
-            assert "No space left" in usimul(*given, code=2).stderr
+            found = usimul(*given, code=2).stderr
+            assert f"there must be room for {str(tmp_path / path)!r}. No space left on its disk" in found
+            assert "nothing of it was kept. Make room, or choose a place on another disk" in found
         assert not list(tmp_path.iterdir())
 
 

@@ -1,6 +1,7 @@
 """Supervision in tables: what is written is read again, by rows and by ids, and nothing damaged ever is."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from usimul.files import whole_file
 from usimul.points import Points
 from usimul.supervision import (
     ComparedPairs,
@@ -26,7 +28,7 @@ from usimul.supervision import (
     read_supervision,
     write_supervision,
 )
-from usimul.validation import FileFormatError, InputError
+from usimul.validation import DiskFullError, FileFormatError, InputError
 
 KINDS = Supervision.kinds()
 WITH_HEADER = ("npz", "jsonl", "parquet")
@@ -153,10 +155,24 @@ class TestWriting:
             else:
                 opened = Path.open
                 patch.setattr("usimul.files.Path.open", lambda self, *args, **k: opened(Path("/dev/full"), *args, **k))
-            with pytest.raises(OSError, match="No space left"):
+            with pytest.raises(
+                DiskFullError, match=re.escape(f"must be room for {str(path)!r}. No space left")
+            ) as error:
                 write_supervision(example(Triplets, **FULL), path, overwrite=True)
+            assert error.value.errno == 28
         assert path.read_bytes() == before
         assert [p.name for p in tmp_path.iterdir()] == [path.name]
+
+    @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
+    def test_a_full_disk_that_numpy_counts(self, tmp_path, monkeypatch):
+        with monkeypatch.context() as patch:
+            opened = Path.open
+            patch.setattr("usimul.files.Path.open", lambda self, *args, **k: opened(Path("/dev/full"), *args, **k))
+            with (
+                pytest.raises(DiskFullError, match=r"x\.npy'. No space left"),
+                whole_file(tmp_path / "x.npy") as handle,
+            ):
+                np.save(handle, np.zeros(100_000))
 
     @pytest.mark.parametrize("suffix", ["npz", "csv", "jsonl", "parquet"])
     def test_an_existing_file_is_replaced_only_on_request(self, tmp_path, suffix):
