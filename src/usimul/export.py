@@ -27,6 +27,7 @@ from torch import Tensor, nn
 from usimul import __version__
 from usimul.batching import check_device
 from usimul.estimators import USimULClassifier, WeakClassifier
+from usimul.files import room_for
 from usimul.methods import get_method
 from usimul.methods.base import Method, Orientation
 from usimul.models import MODELS, ModelSpec, ScoreNet, build_model
@@ -241,9 +242,10 @@ def _write_folder(target: Path, files: Mapping[str, bytes]) -> None:
     partial = target.with_name(f".{target.name}.{os.getpid()}.part")
     old = target.with_name(f".{target.name}.{os.getpid()}.old")
     try:
-        partial.mkdir()
-        for name, content in files.items():
-            (partial / name).write_bytes(content)
+        with room_for(target):
+            partial.mkdir()
+            for name, content in files.items():
+                (partial / name).write_bytes(content)
         if target.exists():
             target.rename(old)
             try:

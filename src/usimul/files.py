@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import errno
 import json
 import os
 import re
@@ -15,26 +16,41 @@ from typing import IO, Any
 
 import numpy as np
 
-from usimul.validation import FileFormatError, InputError, Problems, missing_dependency, nearest
+from usimul.validation import (
+    DiskFullError,
+    FileFormatError,
+    InputError,
+    Problems,
+    UsimulError,
+    missing_dependency,
+    nearest,
+)
 
 __all__ = [
     "CSV",
     "JSONL",
     "PARQUET",
+    "SUPERVISION_FORMAT",
     "Table",
     "check_is_file",
     "columns_missing",
     "id_text",
     "named_columns",
+    "number_of_text",
     "open_csv",
     "parquet_module",
+    "parsing",
     "read_jsonl",
+    "room_for",
     "whole_file",
 ]
 
 CSV = (".csv", ".tsv")
 JSONL = (".jsonl", ".ndjson")
 PARQUET = (".parquet", ".pq")
+SUPERVISION_FORMAT = "usimul-supervision"
+"""What the header of a file of supervision calls its format."""
+_FULL = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}
 
 
 @contextlib.contextmanager
@@ -43,11 +59,41 @@ def whole_file(path: Path, mode: str = "wb") -> Iterator[IO[Any]]:
     partial = path.with_name(f".{path.name}.{os.getpid()}.part")
     text: dict[str, Any] = {} if "b" in mode else {"encoding": "utf-8", "newline": ""}
     try:
-        with partial.open(mode, **text) as handle:
-            yield handle
-        partial.replace(path)
+        with room_for(path):
+            with partial.open(mode, **text) as handle:
+                yield handle
+            partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def room_for(path: Path) -> Iterator[None]:
+    """Name the file, and what to do, when a disk is full while it is written."""
+    try:
+        yield
+    except OSError as error:
+        # NumPy counts what it could not write, and gives no number of the error.
+        if error.errno not in _FULL and not re.fullmatch(r"\d+ requested and \d+ written", str(error)):
+            raise
+        full = DiskFullError(
+            f"there must be room for {str(path)!r}. No space left on its disk, or within its quota; nothing of it was "
+            "kept. Make room, or choose a place on another disk."
+        )
+        full.errno = error.errno or errno.ENOSPC
+        raise full from error
+
+
+@contextlib.contextmanager
+def parsing(path: Path, what: str, advice: str = "") -> Iterator[None]:
+    """Turn whatever a parser makes of damaged bytes into one error that names the file."""
+    try:
+        yield
+    except (UsimulError, FileNotFoundError, PermissionError):
+        raise
+    except Exception as error:  # zlib, zipfile, tokenize, Arrow and UTF-8 raise many kinds of errors
+        why = "it holds Python objects" if "Object arrays" in str(error) else str(error) or type(error).__name__
+        raise FileFormatError(f"{str(path)!r} is not a whole {what} ({why}).{advice and ' '}{advice}") from error
 
 
 def parquet_module(purpose: str) -> ModuleType:
@@ -73,14 +119,15 @@ class Table:
 def open_csv(path: Path, problems: Problems) -> Table:
     """Read the names of the columns, and the rest as text while it is asked for; ragged lines become problems.
 
-    A file that ends in ``.tsv`` is separated by tabs. Empty lines are passed over.
+    A file that ends in ``.tsv`` is separated by tabs. Empty lines are passed over; in a table of one column only those
+    at its end, because others may be rows with an empty cell.
     """
     lines = _csv_lines(path)
-    _, names = next(lines, (0, []))
+    _, names = next((line for line in lines if line[1]), (0, []))
     columns = [name.strip() for name in names]
     if not columns:
         raise FileFormatError(f"{str(path)!r} is empty; expected a first line with the names of the columns.")
-    if all(_is_number(name) for name in columns):
+    if all(number_of_text(name) is not None for name in columns):
         raise FileFormatError(
             f"{str(path)!r} must name its columns in the first line, which holds numbers: {', '.join(columns[:6])}. "
             "Write a line of names above it."
@@ -99,8 +146,7 @@ def _csv_lines(path: Path) -> Iterator[tuple[int, list[str]]]:
             reader = csv.reader(handle, delimiter="\t" if path.suffix.lower() == ".tsv" else ",", strict=True)
             start = 1
             for cells in reader:
-                if cells:
-                    yield start, cells
+                yield start, cells
                 start = reader.line_num + 1
     except UnicodeDecodeError as error:
         raise FileFormatError(f"{str(path)!r} is no text in UTF-8 ({error}). Save it as UTF-8.") from error
@@ -111,7 +157,18 @@ def _csv_lines(path: Path) -> Iterator[tuple[int, list[str]]]:
 def _whole_lines(
     lines: Iterator[tuple[int, list[str]]], width: int, problems: Problems
 ) -> Iterator[tuple[int, list[str]]]:
+    empty: list[int] = []
     for number, cells in lines:
+        if not cells:
+            empty.append(number)
+            continue
+        for line in empty if width == 1 else ():
+            problems.add(
+                "Lines of a table of one column must not be empty, except at its end",
+                f"line {line} is",
+                advice="Fill in the cell or drop the line; other tables would go out of step with this one.",
+            )
+        empty.clear()
         if len(cells) == width:
             yield number, cells
         else:
@@ -122,18 +179,23 @@ def _whole_lines(
             )
 
 
-def _is_number(text: str) -> bool:
+def number_of_text(text: str) -> float | None:
+    """Return a number as people write it; Python alone would read 1_000 as a thousand.
+
+    >>> number_of_text(" 1e3 "), number_of_text("1_000"), number_of_text("many")
+    (1000.0, None, None)
+    """
     try:
-        float(text)
+        return None if "_" in text else float(text)
     except ValueError:
-        return False
-    return True
+        return None
 
 
-def read_jsonl(path: Path, problems: Problems) -> Table:
+def read_jsonl(path: Path, problems: Problems, *, doubtful: bool = False) -> Table:
     """Read one JSON object a line; the columns are all keys in order of appearance, a missing key gives None.
 
-    A first object with the key ``format`` is the header and no row.
+    A first object with a version, a kind and the format ``usimul-supervision`` is the header and no row; with
+    ``doubtful`` also one that may be a damaged header, for who looks at it closely.
     """
     header: dict[str, Any] | None = None
     columns: dict[str, None] = {}
@@ -146,7 +208,7 @@ def read_jsonl(path: Path, problems: Problems) -> Table:
                 row = _json_object(line)
                 if row is None:
                     problems.add("Every line must be one JSON object", f"line {number} is not: {line.strip()[:40]!r}")
-                elif "format" in row and number == 1:
+                elif number == 1 and _is_header(row, doubtful):
                     header = row
                 else:
                     columns.update(dict.fromkeys(row))
@@ -157,6 +219,12 @@ def read_jsonl(path: Path, problems: Problems) -> Table:
         raise FileFormatError(f"{str(path)!r} is empty; expected one JSON object a line.")
     names = list(columns)
     return Table(names, ((number, [row.get(name) for name in names]) for number, row in found), header)
+
+
+def _is_header(row: dict[str, Any], doubtful: bool) -> bool:
+    """Whether an object is a header; points may well have a feature called ``format``."""
+    others = {"version", "kind"} & set(row)
+    return "format" in row and (bool(others) if doubtful else row["format"] == SUPERVISION_FORMAT and len(others) == 2)
 
 
 def _json_object(line: str) -> dict[str, Any] | None:

@@ -53,6 +53,18 @@ def _map_of(array: object) -> mmap.mmap | None:
     return array if isinstance(array, mmap.mmap) else None
 
 
+def _file_map_of(array: object) -> mmap.mmap | None:
+    """Return the map behind an array if it surely shows a file: private pages would lose what was written into them."""
+    certain = False
+    while isinstance(array, np.ndarray):
+        if isinstance(array, np.memmap):  # views that are plain arrays know neither mode nor file, but their base does
+            if array.filename is None or array.mode not in ("r", "r+", "w+"):
+                return None
+            certain = True
+        array = array.base
+    return array if certain and isinstance(array, mmap.mmap) else None
+
+
 @dataclass(frozen=True)
 class Moments:
     """Mean and sum of squared distances from it, of each feature over ``n`` rows."""
@@ -101,8 +113,7 @@ class Rows:
         if array.ndim < 2 or array.size == 0:
             raise InputError(f"{self.where} must hold points as rows, shape (n, features). Got shape {array.shape}.")
         self.shape = (len(array), math.prod(array.shape[1:]))
-        # Private pages hold what the caller has written into them, and would lose it.
-        self._map = None if getattr(array, "mode", None) == "c" else _map_of(array)
+        self._map = _file_map_of(array)
         self._array = np.asarray(array)  # indexing the subclass is slower
         self._touched = 0
         between = sum((n - 1) * abs(stride) for n, stride in zip(array.shape[1:], array.strides[1:], strict=True))

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 __all__ = [
     "DegenerateTrainingWarning",
+    "DiskFullError",
     "FewTuplesWarning",
     "FileFormatError",
     "InputError",
@@ -68,6 +69,10 @@ class UndefinedAtHalfError(InputError):
 
 class FileFormatError(UsimulError, ValueError):
     """A file is damaged, of another kind, or of an unknown format version."""
+
+
+class DiskFullError(UsimulError, OSError):
+    """There was no room for a file; nothing of it was kept."""
 
 
 class MissingDependencyError(UsimulError, ImportError):

@@ -208,7 +208,11 @@ def test_get_shows_the_terms_before_and_after(toy, tmp_path):
     assert {path.stem for path in (tmp_path / "arrays").iterdir()} == set(expected)
     for name, array in expected.items():
         np.testing.assert_array_equal(np.load(tmp_path / "arrays" / f"{name}.npy"), array)
-    refused("datasets", "get", "toy", "--arrays", tmp_path / "arrays", match="exists already")
+    again = ["datasets", "get", "toy", "--arrays", tmp_path / "arrays"]
+    refused(*again, match="exists already. Choose another name, or pass --overwrite")
+    (tmp_path / "arrays" / "y_train.npy").write_bytes(b"old")
+    usimul(*again, "--task", "two", "--overwrite")
+    np.testing.assert_array_equal(np.load(tmp_path / "arrays" / "y_train.npy"), expected["y_train"])
     refused("datasets", "get", "toy", "--task", "tow", match="Did you mean 'two'")
     refused("datasets", "get", "toy", "--edition", "offical", match="Did you mean 'official'")
     refused("datasets", "get", "gaussians", "--task", "two", match="has no tasks")

@@ -167,7 +167,7 @@ class TestSample:
     @pytest.mark.parametrize("suffix", ["npz", "parquet", "jsonl"])
     def test_every_format_holds_the_same(self, own, tmp_path, suffix):
         given = ["--n", 30, "--unlabeled", 7, "--seed", 3, "-o", tmp_path / f"s.{suffix}"]
-        usimul("sample", own / "labels.csv", *given)
+        usimul("sample", own / "labels.csv", *given, *(["--by", "rows"] if suffix == "npz" else []))
         points = read_points(own / "points.csv")
         expected = sample_triplets(np.load(own / "y.npy"), 30, n_unlabeled=7, random_state=3)
         if suffix == "npz":  # row numbers of the labels' own order
@@ -178,6 +178,22 @@ class TestSample:
             [f"p{row:03d}" for row in rows] for rows in expected.rows
         ]
         assert (found.world, found.n_asked) == (expected.world, expected.n_asked)
+
+    @pytest.mark.parametrize("name", ["s.npz", "S.NPZ"])
+    def test_ids_are_not_dropped_without_a_word(self, own, tmp_path, name):
+        given = ["sample", own / "labels.csv", "--n", 30, "-o", tmp_path / name]
+        found = usimul(*given, code=2).stderr
+        assert "names its points by ids" in found
+        assert "Write a table (.csv, .parquet, .jsonl), or pass --by rows" in found
+        assert not list(tmp_path.iterdir())
+        assert f"points named by row numbers of {own / 'labels.csv'}" in usimul(*given, "--by", "rows").stdout
+
+    def test_rows_of_the_labels_in_a_table(self, own, tmp_path):
+        usimul("sample", own / "labels.csv", "--n", 30, "--by", "rows", "-o", tmp_path / "s.csv")
+        expected = sample_triplets(np.load(own / "y.npy"), 30, random_state=0)
+        assert np.array_equal(read_supervision(tmp_path / "s.csv").rows, expected.rows)
+        found = usimul("sample", own / "y.npy", "--n", 3, "--by", "ids", "-o", tmp_path / "t.csv", code=2)
+        assert "--by ids needs ids beside the labels" in found.stderr
 
     def test_csv_and_parquet_columns(self, own, tmp_path):
         y = np.load(own / "y.npy")
@@ -195,6 +211,22 @@ class TestSample:
 
 
 class TestCheck:
+    def test_case_of_suffixes(self, own, tmp_path):
+        pool = read_points(own / "points.csv")
+        for name in ("UP.NPZ", "UP.NPY"):
+            usimul("check", own / "points.csv", "-o", tmp_path / name)
+        assert read_points(tmp_path / "UP.NPZ").ids == pool.ids
+        assert np.array_equal(read_points(tmp_path / "UP.NPY").rows, pool.rows)
+        np.save(tmp_path / "y.npy", np.load(own / "y.npy"))
+        (tmp_path / "y.npy").rename(tmp_path / "Y.NPY")
+        usimul("sample", tmp_path / "Y.NPY", "--n", 9, "--seed", 1, "-o", tmp_path / "S.NPZ")
+        usimul("check", tmp_path / "UP.NPZ", tmp_path / "S.NPZ", "--supervision-output", tmp_path / "T.CSV")
+        found = load_supervision(tmp_path / "S.NPZ")
+        assert np.array_equal(read_supervision(tmp_path / "T.CSV", points=pool).rows, found.rows)
+        model = usimul("predict", own / "model", own / "points.csv", "-o", tmp_path / "P.CSV")
+        assert "240 predictions" in model.stdout
+        assert (tmp_path / "P.CSV").read_text().startswith("id,label,score")
+
     def test_what_was_found(self, own, images):
         found = usimul("check", own / "points.csv", own / "triplets.jsonl").stdout
         for words in (
@@ -279,7 +311,9 @@ class TestCheck:
         monkeypatch.setattr("usimul.files.Path.replace", no_space)
         for option, path in (("-o", "p.npz"), ("--supervision-output", "s.parquet")):
             given = ["check", own / "points.csv", own / "triplets.csv", option, tmp_path / path]
-            assert "No space left" in usimul(*given, code=2).stderr
+            found = usimul(*given, code=2).stderr
+            assert f"there must be room for {str(tmp_path / path)!r}. No space left on its disk" in found
+            assert "nothing of it was kept. Make room, or choose a place on another disk" in found
         assert not list(tmp_path.iterdir())
 
 
@@ -309,6 +343,15 @@ class TestBadInput:
         found = usimul("evaluate", own / "model", own / "points.csv", "--labels", tmp_path / "y.csv", code=2)
         assert "has 2 problems" in found.stderr
         assert "'p239' has none" in found.stderr
+
+    def test_labels_with_ids_for_points_without(self, own, tmp_path):
+        points = read_points(own / "points.csv")
+        np.savez(tmp_path / "p.npz", X=points.rows, feature_names=np.array(points.feature_names))
+        given = ["evaluate", own / "model", tmp_path / "p.npz", "--labels", own / "labels.csv"]
+        found = usimul(*given, code=2).stderr
+        assert "labels.csv' names points by ids, but the points of" in found
+        assert "or pass --by rows if both files stand in the same order" in found
+        assert "accuracy" in usimul(*given, "--by", "rows").stdout
 
     def test_kinds_on_the_command_line_are_all_kinds(self):
         assert set(KINDS) == set(Supervision.kinds())

@@ -930,6 +930,22 @@ class TestDdsm:
             data = load(root, random_state=seed)
             assert not set(data.groups_train) & set(data.groups_test)
 
+    @pytest.mark.parametrize("prefix", ["", "Mass-Training_"])
+    def test_names_of_cbis(self, root, prefix):
+        for side in ("positive", "negative"):
+            for path in sorted((root / "mini" / side).iterdir()):
+                path.rename(path.with_name(f"{prefix}P_0000{path.name[1:]}"))
+        data = load(root)
+        assert len(set(data.groups_train)) + len(set(data.groups_test)) == 6
+        assert not set(data.groups_train) & set(data.groups_test)
+
+    def test_one_patient(self, root):
+        for side in ("positive", "negative"):
+            for path in sorted((root / "mini" / side).iterdir()):
+                path.rename(path.with_name(f"ddsm_{path.name}"))
+        with pytest.raises(FileFormatError, match=r"several patients, found 24 of 'ddsm' alone. A file's name starts"):
+            load(root)
+
     def test_empty_folder(self, root):
         for path in (root / "mini" / "negative").iterdir():
             path.unlink()

@@ -1,6 +1,7 @@
 """Table-like sets: Pendigits in both forms, and the partial-label sets."""
 
 import dataclasses
+import functools
 import hashlib
 import io
 from functools import partial
@@ -391,6 +392,27 @@ class TestPendigits:
         folder = download_dataset("pendigits", folder=tmp_path / "own", base_url=mirror.as_uri())
         assert {file.name: file.read_bytes() for file in folder.iterdir()} == LINES
         assert len(read_raw("pendigits", folder=tmp_path / "own")[1].X) == 4
+
+    def test_junk_without_a_checksum_is_not_kept(self, tmp_path):
+        mirror = write_text(tmp_path / "mirror", {**LINES, "pendigits.tra": b"busy, come back later"})
+        own = tmp_path / "own"
+        given = {"folder": own, "base_url": mirror.as_uri()}
+        for fetch in (download_dataset, functools.partial(read_raw, download=True)):
+            with pytest.raises(
+                FileFormatError, match=r"is not the set, and was deleted: .*pendigits\.tra, .*Try again"
+            ):
+                fetch("pendigits", **given)
+            assert not list(own.rglob("pendigits.t*"))
+        write_text(mirror, LINES)
+        assert len(read_raw("pendigits", download=True, **given)[1].X) == 4
+
+    def test_files_of_ones_own_are_never_deleted(self, tmp_path):
+        mirror = write_text(tmp_path / "mirror", LINES)
+        own = write_text(tmp_path / "pendigits", {"pendigits.tra": b"my notes"})
+        with pytest.raises(FileFormatError, match=r"(?s)pendigits\.tra.*delete it and fetch it again") as error:
+            load_dataset("pendigits", folder=tmp_path, download=True, base_url=mirror.as_uri())
+        assert "was deleted" not in str(error.value)
+        assert (own / "pendigits.tra").read_bytes() == b"my notes"
 
 
 def assert_same(first, second):

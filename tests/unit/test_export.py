@@ -1,5 +1,6 @@
 """Saving and loading: identity, atomicity, and every kind of damage."""
 
+import errno
 import hashlib
 import json
 import shutil
@@ -15,7 +16,7 @@ from usimul.datasets import make_gaussians
 from usimul.estimators import USimULClassifier, WeakClassifier
 from usimul.methods import get_method
 from usimul.sampling import draw, sample_labels, sample_triplets
-from usimul.validation import FileFormatError, InputError, InputTypeError
+from usimul.validation import DiskFullError, FileFormatError, InputError, InputTypeError
 
 DATA = make_gaussians(120, 40, prior=0.3, random_state=0)
 FILES = {"weights.safetensors", "model.json", "README.md"}
@@ -449,3 +450,13 @@ def test_weights_that_do_not_fit(folder, change, words):
     reweigh(folder, change)
     with pytest.raises(FileFormatError, match=rf"weights.safetensors'.*{words}"):
         export.load(folder)
+
+
+def test_a_full_disk_is_named_and_leaves_nothing(clf, tmp_path, monkeypatch):
+    def fail(self, content):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(type(tmp_path), "write_bytes", fail)
+    with pytest.raises(DiskFullError, match=r"room for '.*model'. No space left .*nothing of it was kept. Make room"):
+        export.save(clf, tmp_path / "model")
+    assert not list(tmp_path.iterdir())

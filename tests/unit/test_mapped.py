@@ -10,6 +10,7 @@ import torch
 from usimul import mapped
 from usimul.batching import MappedPool, TensorPool, as_pool
 from usimul.mapped import Rows, is_mapped
+from usimul.points import read_points
 from usimul.validation import InputError
 
 DTYPES = ["float32", "float64", "float16", "uint8", "int16", "int64", ">f4", "bool"]
@@ -182,6 +183,24 @@ class TestPages:
         rows.release()
         assert (X[5] == 1.0).all()
         assert (rows.take(np.array([5])) == 1.0).all()
+
+    @pytest.mark.parametrize("view", [np.asarray, lambda X: X.view(np.ndarray), lambda X: np.asarray(X[1:])[:, 1:]])
+    def test_private_pages_stay_behind_views_that_do_not_know_the_mode(self, save, view):
+        X = save(numbers("float32"), mode="c")
+        X[:] = 1.0
+        read_points(view(X))
+        assert (X == 1.0).all()
+
+    def test_pages_of_no_file_stay(self):
+        X = np.ndarray((N, D), np.float32, buffer=mmap.mmap(-1, N * D * 4, flags=mmap.MAP_PRIVATE))
+        X[:] = 1.0
+        Rows(X).release()
+        assert (X == 1.0).all()
+
+    @pytest.mark.parametrize("mode", ["r", "r+"])
+    def test_of_a_file_are_given_back_behind_views(self, save, mode):
+        X = save(numbers("float32"), mode=mode)
+        assert [Rows(view)._map for view in (X, X[3:], np.asarray(X), X.view(np.ndarray)[:, 1:])] == [X._mmap] * 4
 
     def test_what_a_caller_wrote_into_shared_pages_stays(self, save):
         X = save(numbers("float32"), mode="r+")

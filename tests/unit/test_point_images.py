@@ -1,6 +1,8 @@
 """Points from images in folders and archives: the pixels that were saved come back, and what is wrong is told."""
 
+import struct
 import zipfile
+import zlib
 
 import numpy as np
 import pytest
@@ -229,6 +231,29 @@ class TestProblems:
         ):
             assert words in text, text
         assert "b.png" not in text.replace("glass.png", "")
+
+    def test_sixteen_bits_of_colour(self, tmp_path):
+        def chunk(kind, data):
+            return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+        rows = (b"\0" + b"\x12\x34" * 3 * 6) * 4
+        ihdr = struct.pack(">IIBBBBB", 6, 4, 16, 2, 0, 0, 0)
+        chunks = [chunk(b"IHDR", ihdr), chunk(b"IDAT", zlib.compress(rows)), chunk(b"IEND", b"")]
+        (tmp_path / "deep.png").write_bytes(b"\x89PNG\r\n\x1a\n" + b"".join(chunks))
+        with Image.open(tmp_path / "deep.png") as picture:
+            assert picture.mode == "RGB"
+        assert "Images must have 8 bits for each channel. 'deep.png' has 16" in problems_of(tmp_path)
+
+    def test_too_large_sizes(self, grey_folder, monkeypatch):
+        monkeypatch.setattr("usimul.points.images._pixels", lambda *_: pytest.fail("decoded"))
+        text = problems_of(grey_folder, resize=(100_000, 100_000))
+        assert "at most 67,108,864 pixels. Got 100000 x 100000, which is 10,000,000,000" in text
+
+        def no_memory(*_, **__):
+            raise MemoryError
+
+        monkeypatch.setattr("numpy.zeros", no_memory)
+        assert "must fit into memory. These have 72 bytes" in problems_of(grey_folder)
 
     def test_resize_accepts_mixed_sizes_only(self, grey_folder):
         save(grey_folder / "tall.png", np.zeros((9, 6), dtype=np.uint8))

@@ -210,6 +210,21 @@ class TestCsv:
             assert words in text, text
         assert "'cid'" not in text
 
+    def test_empty_lines_of_one_column(self, tmp_path):
+        path = write(tmp_path / "y.csv", "label\n1\n\n-1\n\n\n1\n")
+        for read in (read_labels, read_points):
+            with pytest.raises(
+                InputError, match=r"except at its end. Line 3 is; line 5 is; line 6 is. Fill in the cell"
+            ):
+                read(path)
+        assert read_labels(write(path, "\nlabel\n1\n-1\n\n\n"))[0].tolist() == [1, -1]
+        assert read_points(write(path, "a,b\n1,2\n\n3,4\n")).rows.tolist() == [[1, 2], [3, 4]]
+
+    def test_underscores_are_no_part_of_numbers(self, tmp_path):
+        assert "Line 2, column 'a' is '1_000'" in problems_of(write(tmp_path / "x.csv", "a,b\n1_000,2\n3,4\n"))
+        assert read_labels(write(tmp_path / "y.csv", "label\n1_0\n2\n"))[0].tolist() == ["1_0", "2"]
+        assert read_points(write(tmp_path / "x.csv", "1_0,2_0\n1,2\n")).feature_names == ("1_0", "2_0")
+
     def test_repeated_ids_name_both_lines(self, tmp_path):
         text = problems_of(write(tmp_path / "x.csv", 'id,a\n"x\ny",1\nb,2\n"x\ny",3\n'))
         assert "is the id of lines 2 and 5" in text
@@ -253,6 +268,12 @@ class TestJsonLines:
         for words in ("line 1, column 'x' is '1'", "line 2, column 'x' is empty", "'a' is the id of lines 1 and 4"):
             assert words in text.replace("Line", "line")
         assert "Line 3 is not: 'x'; line 5 is not: '[1]'" in text
+
+    def test_a_feature_called_format(self, tmp_path):
+        path = write(tmp_path / "x.jsonl", '{"format": 1, "version": 5, "x": 2}\n{"format": 3, "version": 6, "x": 4}\n')
+        assert read_points(path).rows.tolist() == [[1, 5, 2], [3, 6, 4]]
+        write(path, '{"format": "a", "label": 1}\n{"format": "b", "label": -1}\n')
+        assert read_labels(path)[0].tolist() == [1, -1]
 
     def test_empty(self, tmp_path):
         with pytest.raises(FileFormatError, match="is empty; expected one JSON object a line"):

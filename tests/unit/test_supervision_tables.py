@@ -1,6 +1,7 @@
 """Supervision in tables: what is written is read again, by rows and by ids, and nothing damaged ever is."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from usimul.files import whole_file
 from usimul.points import Points
 from usimul.supervision import (
     ComparedPairs,
@@ -26,7 +28,7 @@ from usimul.supervision import (
     read_supervision,
     write_supervision,
 )
-from usimul.validation import FileFormatError, InputError
+from usimul.validation import DiskFullError, FileFormatError, InputError
 
 KINDS = Supervision.kinds()
 WITH_HEADER = ("npz", "jsonl", "parquet")
@@ -153,10 +155,24 @@ class TestWriting:
             else:
                 opened = Path.open
                 patch.setattr("usimul.files.Path.open", lambda self, *args, **k: opened(Path("/dev/full"), *args, **k))
-            with pytest.raises(OSError, match="No space left"):
+            with pytest.raises(
+                DiskFullError, match=re.escape(f"must be room for {str(path)!r}. No space left")
+            ) as error:
                 write_supervision(example(Triplets, **FULL), path, overwrite=True)
+            assert error.value.errno == 28
         assert path.read_bytes() == before
         assert [p.name for p in tmp_path.iterdir()] == [path.name]
+
+    @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
+    def test_a_full_disk_that_numpy_counts(self, tmp_path, monkeypatch):
+        with monkeypatch.context() as patch:
+            opened = Path.open
+            patch.setattr("usimul.files.Path.open", lambda self, *args, **k: opened(Path("/dev/full"), *args, **k))
+            with (
+                pytest.raises(DiskFullError, match=r"x\.npy'. No space left"),
+                whole_file(tmp_path / "x.npy") as handle,
+            ):
+                np.save(handle, np.zeros(100_000))
 
     @pytest.mark.parametrize("suffix", ["npz", "csv", "jsonl", "parquet"])
     def test_an_existing_file_is_replaced_only_on_request(self, tmp_path, suffix):
@@ -232,6 +248,10 @@ class TestKinds:
             ("first,second", {"kind": "triplets"}, "A column 'anchor' is expected.*Needed for triplets"),
             ("first,second,confidence", {"kind": "similar-pairs"}, "similar-pairs has no column 'confidence'"),
             ("anchor,companion1,companion2,answer", {}, "has no column 'answer'.*Keep the rows answered yes.*--asked"),
+            ("anchor,companion1,companion2,Answer", {}, "has no column 'Answer'.*Keep the rows answered yes.*--asked"),
+            ("anchor,companion1,companion2, LABEL ", {}, "has no column 'LABEL'"),
+            ("anchor,companion1,companion2,Role", {}, "has no column 'Role'.*Write 'role', or drop it"),
+            ("role,anchor,companion1,companion2,Label", {}, "has no column 'Label'.*Write 'label', or drop it"),
             ("anchor,companion1,companion2,label", {}, "triplets has no column 'label'"),
             ("anchor,companion1,companion2,anchor", {}, "Columns must have different names. 'anchor' occurs 2 times"),
             ("first,second", {"kind": "similar-pair"}, "`kind` must be one of.*Did you mean 'similar-pairs'"),
@@ -242,6 +262,14 @@ class TestKinds:
         line = ",".join(str(i) for i in range(header.count(",") + 1))
         with pytest.raises(InputError, match=message):
             read_supervision(write(tmp_path / "s.csv", f"{header}\n{line}\n"), **options)
+
+    def test_a_column_called_format(self, tmp_path):
+        path = write(tmp_path / "s.jsonl", '{"format": "x", "anchor": 0, "companion1": 1, "companion2": 2}\n')
+        assert read_supervision(path) == Triplets([[0, 1, 2]])
+
+    def test_underscores_are_no_part_of_row_numbers(self, tmp_path):
+        text = problems_of(write(tmp_path / "s.csv", "anchor,companion1,companion2\n0_5,1,2\n"))
+        assert "Line 2, column 'anchor' is '0_5'" in text
 
     def test_columns_passed_over_are_known(self, tmp_path):
         path = write(tmp_path / "s.csv", "when,role,anchor,companion1,companion2,label,who\nx,,0,1,2,,me\n")

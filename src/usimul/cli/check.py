@@ -65,9 +65,11 @@ def command(
     if supervision_output is not None and sup is not None and pool is not None:
         from usimul.supervision import write_supervision
 
-        by_rows = pool.ids is None or supervision_output.suffix == ".npz" or (output and output.suffix == ".npy")
+        nameless = output is not None and output.suffix.lower() == ".npy"
+        by_rows = pool.ids is None or nameless or supervision_output.suffix.lower() == ".npz"
         write_supervision(sup, supervision_output, ids=None if by_rows else pool.ids, overwrite=overwrite)
-        click.echo(f"written              {supervision_output}, points named by {'row numbers' if by_rows else 'ids'}")
+        named = f"row numbers of {points}" if by_rows else "ids"
+        click.echo(f"written              {supervision_output}, points named by {named}")
 
 
 def _look_at_points(path: Path, reading: dict[str, Any]) -> tuple[Points | None, bool]:
@@ -123,6 +125,6 @@ def _write_points(pool: Points, output: Path) -> None:
     from usimul.points import write_array_file
 
     with whole_file(output) as handle:
-        write_array_file(pool, handle, output.suffix)
-    lost = ", without the ids" if output.suffix == ".npy" and pool.ids is not None else ""
+        write_array_file(pool, handle, output.suffix.lower())
+    lost = ", without the ids" if output.suffix.lower() == ".npy" and pool.ids is not None else ""
     click.echo(f"written              {output}{lost}")

@@ -139,8 +139,15 @@ def _damage(found: list[Copy]) -> dict[int, list[str]]:
     help="Also write X_train.npy, y_train.npy, X_test.npy, y_test.npy there, and the original classes and groups "
     "(patients) of the points, where there are any.",
 )
+@click.option("--overwrite", is_flag=True, help="Replace existing arrays.")
 def get(
-    name: str, task: str | None, edition: str | None, folder: Path | None, base_url: str | None, arrays: Path | None
+    name: str,
+    task: str | None,
+    edition: str | None,
+    folder: Path | None,
+    base_url: str | None,
+    arrays: Path | None,
+    overwrite: bool,
 ) -> None:
     """Fetch the files of the set NAME (with checksums), and describe it.
 
@@ -162,10 +169,10 @@ def get(
         if whole is not None:
             click.echo(f"\nThis is a part of the set. The whole: `usimul datasets get {name} --edition {whole}`.")
     if arrays is not None:
-        _write_arrays(data, arrays)
+        _write_arrays(data, arrays, overwrite)
 
 
-def _write_arrays(data: Dataset, folder: Path) -> None:
+def _write_arrays(data: Dataset, folder: Path, overwrite: bool) -> None:
     import numpy as np
 
     from usimul.cli.files import check_new_file, whole_file
@@ -178,7 +185,7 @@ def _write_arrays(data: Dataset, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     paths = {name: folder / f"{name}.npy" for name in found}
     for path in paths.values():
-        check_new_file(path, (".npy",), overwrite=False)
+        check_new_file(path, (".npy",), overwrite=overwrite)
     for name, path in paths.items():
         with whole_file(path) as handle:
             np.save(handle, found[name], allow_pickle=False)

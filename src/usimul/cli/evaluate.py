@@ -24,7 +24,7 @@ FILE_OR_FOLDER = click.Path(exists=True, readable=True, path_type=Path)
 @click.argument("model", type=click.Path(path_type=Path))
 @click.argument("points", type=FILE_OR_FOLDER)
 @click.option("--supervision", type=FILE, help="Tuples over the rows of POINTS, not trained on: label-free estimate.")
-@click.option("--labels", type=FILE, help="Label of each point, .npy or a table, by ids if both have them: accuracy.")
+@click.option("--labels", type=FILE, help="Label of each point, .npy or a table, by ids if it has some: accuracy.")
 @click.option("--column", help="Column of labels in a table. Default: label, or the only one.")
 @click.option("--prior", type=float, help="Share of positives in POINTS. Default: the prior of the training.")
 @points_options
@@ -61,7 +61,9 @@ def command(
     if tuples is not None:
         tuples.check_pool(len(pool.rows))
         judging_prior(estimator, tuples, prior)
-    positive = None if truth is None else _positive(_by_ids(*truth, pool), estimator, len(pool.rows))
+    positive = (
+        None if truth is None else _positive(_by_ids(*truth, pool, labels, about["by"]), estimator, len(pool.rows))
+    )
     scores = np.concatenate([part for _, _, part in predictions(estimator, pool)])
     share = float(np.mean(scores >= 0))
     click.echo(f"method               {estimator.method_}, model {estimator.model_}")
@@ -79,10 +81,17 @@ def command(
         click.echo(f"warning: {words}", err=True)
 
 
-def _by_ids(truth: NDArray[Any], ids: tuple[str, ...] | None, pool: Points) -> NDArray[Any]:
+def _by_ids(
+    truth: NDArray[Any], ids: tuple[str, ...] | None, pool: Points, path: Path | None, by: str | None
+) -> NDArray[Any]:
     """Return the labels in the order of the points, if both have ids."""
-    from usimul.validation import Problems
+    from usimul.validation import InputError, Problems
 
+    if ids is not None and pool.ids is None and by != "rows":
+        raise InputError(
+            f"{str(path)!r} names points by ids, but the points of {pool.source!r} have none to compare with. "
+            "Name points that have ids, or pass --by rows if both files stand in the same order."
+        )
     if ids is None or pool.ids is None:
         return truth
     place = {name: row for row, name in enumerate(ids)}

@@ -35,7 +35,7 @@ def read_supervision(path: Path, points: Points, about: dict[str, Any]) -> Super
             raise FileFormatError(f"{str(path)!r} is not a supervision file, which ends in {', '.join(SUPERVISION)}.")
         sup = read_any_supervision(path, points=points, **about)
     except FileFormatError as error:
-        if path.suffix.lower() in TABLES or (path.suffix == ".npz" and _has_header(path)):
+        if path.suffix.lower() in TABLES or (path.suffix.lower() == ".npz" and _has_header(path)):
             raise
         raise FileFormatError(
             f"{error} From row indices of triplets, (n, 3), make one in Python: "
@@ -62,7 +62,7 @@ def _has_header(path: Path) -> bool:
 
 def check_new_file(path: Path, suffixes: tuple[str, ...], *, overwrite: bool) -> Path:
     """Raise unless ``path`` can be written as a new file."""
-    if path.suffix not in suffixes:
+    if path.suffix.lower() not in suffixes:
         raise InputError(f"{str(path)!r} must end in {' or '.join(suffixes)}.")
     check_parent(path, "output")
     if path.is_dir():

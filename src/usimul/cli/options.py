@@ -36,9 +36,7 @@ _POINTS = (
 )
 _SUPERVISION = (
     click.option("--kind", type=click.Choice(KINDS), help="Kind of supervision, if a table does not say."),
-    click.option(
-        "--by", type=click.Choice(["ids", "rows"]), help="What names points in a table. Default: ids, if any."
-    ),
+    click.option("--by", type=click.Choice(["ids", "rows"]), help="What names points in tables. Default: ids, if any."),
     click.option("--world", help="How triplets came about, if a table does not say."),
     click.option("--asked", "n_asked", type=int, help="How many tuples were asked about, if a table does not say."),
     click.option("--accepted", "n_accepted", type=int, help="How many were kept. Default with --asked: all rows."),

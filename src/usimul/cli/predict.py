@@ -44,7 +44,7 @@ def command(
     pool = check_features(estimator, pool)
     columns = ["row" if pool.ids is None else "id", "label", "score"] + ["probability"] * proba
     n_positive = 0
-    if output.suffix == ".csv":
+    if output.suffix.lower() == ".csv":
         with whole_file(output, "w") as handle:
             writer = csv.writer(handle, lineterminator="\n")
             writer.writerow(columns)

@@ -49,6 +49,11 @@ CONFIDENCES = ("similarity-confidence", "confidence-difference")
 @click.option("--key", help="Name of the array in a .npz file of labels.")
 @click.option("--column", help="Column of labels in a table. Default: label, or the only one.")
 @click.option("--id-column", help="Column of ids in a table of labels. Default: id, if there is one.")
+@click.option(
+    "--by",
+    type=click.Choice(["ids", "rows"]),
+    help="What names points in the output. Default: ids, if SOURCE has some; rows are those of SOURCE.",
+)
 @click.option("--overwrite", is_flag=True, help="Replace an existing file.")
 @source_options
 def command(
@@ -66,6 +71,7 @@ def command(
     key: str | None,
     column: str | None,
     id_column: str | None,
+    by: str | None,
     overwrite: bool,
     posterior: str | None,
     **of_sets: Any,
@@ -74,7 +80,7 @@ def command(
 
     SOURCE is a file of labels (+1 and -1), .npy, .npz, or a table (.csv, .parquet, .jsonl), or the name of a data set;
     rows then refer to its training part. The output holds no labels, unless --kind labels asks for them. It names
-    points by row numbers; a table names them by ids if SOURCE has ids.
+    points by ids if SOURCE has some, else by row numbers. Ids need a table as output: a .npz file holds row numbers.
     """
     import inspect
 
@@ -90,6 +96,7 @@ def command(
         y, ids = read_labels(Path(labels), key=key, column=column, id_column=id_column)
     else:
         y, ids = source.y, None
+    ids = _names(labels, ids, output, by)
     if positive:
         import numpy as np
 
@@ -116,10 +123,26 @@ def command(
     if "posterior" in takes:
         given["posterior"] = source.posterior(posterior, prior, seed)
     sup: Supervision = sampler(y, n, prior=prior, replace=replace, random_state=seed, **given)
-    write_supervision(sup, output, ids=None if output.suffix == ".npz" else ids, overwrite=overwrite)
+    write_supervision(sup, output, ids=ids, overwrite=overwrite)
     click.echo(f"{sup!r} in {output}")
+    if by == "rows" and source.data is None:
+        click.echo(f"points named by row numbers of {labels}")
     if source.origin:
         click.echo(source.origin)
+
+
+def _names(labels: str, ids: tuple[str, ...] | None, output: Path, by: str | None) -> tuple[str, ...] | None:
+    """Return the ids to write, or None for row numbers, which belong to points in the order of the labels only."""
+    from usimul.validation import InputError
+
+    if by == "ids" and ids is None:
+        raise InputError(f"--by ids needs ids beside the labels. {labels!r} has none; leave it out.")
+    if by != "rows" and ids is not None and output.suffix.lower() == ".npz":
+        raise InputError(
+            f"{labels!r} names its points by ids, but {str(output)!r} can hold row numbers only. Write a table "
+            "(.csv, .parquet, .jsonl), or pass --by rows if the points stand in the order of these labels."
+        )
+    return None if by == "rows" else ids
 
 
 def _listed(labels: Any) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 from usimul.datasets.base import Dataset, DatasetNotFoundError, resample_to_prior
 from usimul.datasets.cifar10 import CIFAR10
 from usimul.datasets.ddsm import DDSM
-from usimul.datasets.download import DownloadError, download_files, find_files
+from usimul.datasets.download import DownloadError, candidate_folders, download_files, file_in, find_files
 from usimul.datasets.embedded import BREAST_CANCER, DIGITS
 from usimul.datasets.ham10000 import HAM10000
 from usimul.datasets.kmnist import KMNIST
@@ -23,10 +23,10 @@ from usimul.datasets.mnist import FASHION_MNIST, MNIST
 from usimul.datasets.msld import MSLD
 from usimul.datasets.partial_labels import BIRDSONG, FGNET, LOST, MSRCV2, YAHOO_NEWS
 from usimul.datasets.pendigits import PENDIGITS
-from usimul.datasets.records import DatasetRecord, Edition, RawData, Task
+from usimul.datasets.records import DataFile, DatasetRecord, Edition, RawData, Task
 from usimul.datasets.svhn import SVHN
 from usimul.datasets.synthetic import GAUSSIANS, gaussian_bayes_accuracy, make_gaussians
-from usimul.validation import InputError, check_choice, check_seed
+from usimul.validation import FileFormatError, InputError, check_choice, check_seed
 
 __all__ = [
     "RECORDS",
@@ -180,7 +180,7 @@ def read_raw(
     except DatasetNotFoundError:
         if not download:
             raise
-        download_files(record, folder, base_url, edition)
+        _fetch(record, folder, base_url, edition)
         found, paths = find_files(record, folder, edition)
     return found, found.read(found, paths)
 
@@ -198,4 +198,34 @@ def download_dataset(
     True
     """
     record = get_record(name)
-    return download_files(record, folder, base_url, edition) if record.needs_files else None
+    return _fetch(record, folder, base_url, edition) if record.needs_files else None
+
+
+def _fetch(
+    record: DatasetRecord, folder: str | os.PathLike[str] | None, base_url: str | None, edition: str | None
+) -> Path:
+    """Fetch files; those without a published checksum are kept only if they can be read."""
+    there = {path for place in candidate_folders(record, folder) for e in record.editions for path in _paths(e, place)}
+    target = download_files(record, folder, base_url, edition)
+    wanted = next(e for e in record.editions if e.can_be_fetched and edition in (None, e.name))
+    paths = _paths(wanted, target)
+    unchecked = [
+        path for path, file in paths.items() if file.sha256 is None and file.packed_sha256 is None and path not in there
+    ]
+    try:
+        if unchecked:
+            wanted.read(wanted, {file.name: path for path, file in paths.items()})
+    except FileFormatError as error:
+        if any(str(path) in str(error) for path in paths if path not in unchecked):
+            raise
+        for path in unchecked:
+            path.unlink(missing_ok=True)
+        raise FileFormatError(
+            f"{error}\nWhat was fetched is not the set, and was deleted: {', '.join(map(str, unchecked))}. Try again "
+            "later, or another base_url=..., --base-url."
+        ) from error
+    return target
+
+
+def _paths(edition: Edition, folder: Path) -> dict[Path, DataFile]:
+    return {path: file for file in edition.files if (path := file_in(folder, file)) is not None}

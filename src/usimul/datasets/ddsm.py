@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -9,19 +10,40 @@ import numpy as np
 
 from usimul.datasets.folders import group_indices, list_images, read_images
 from usimul.datasets.records import DataFile, DatasetRecord, Edition, RawData, Task
+from usimul.validation import FileFormatError
 
 __all__ = ["DDSM"]
 
+_NAMES = (
+    "A file's name starts with the patient up to the first underscore, such as P00001_left_CC.png, or has it as "
+    "CBIS-DDSM writes it, such as P_00001_LEFT_CC.png."
+)
 _SIDES = ("negative", "positive")
+
+
+def _patient(path: Path) -> str:
+    """Return the patient of a file: P_00001 wherever it stands, as in CBIS-DDSM, else the text before the first _.
+
+    >>> [_patient(Path(name)) for name in ("P_00001_LEFT_CC.png", "Mass-Test_P_00016_LEFT_CC.png", "p7_left.png")]
+    ['P_00001', 'P_00016', 'p7']
+    """
+    found = re.search(r"(?:^|_)(P_\d+)(?=_|$)", path.stem)
+    return found[1] if found else path.stem.partition("_")[0]
 
 
 def _read_folders(edition: Edition, paths: Mapping[str, Path]) -> RawData:
     sides = [list_images(paths[side]) for side in _SIDES]
     files = [path for side in sides for path in side]
+    patients = [_patient(path) for path in files]
+    if len(set(patients)) < 2:
+        raise FileFormatError(
+            f"{files[0].parent.parent}: expected images of several patients, found {len(files)} of {patients[0]!r} "
+            f"alone. {_NAMES}"
+        )
     return RawData(
         read_images(files),
         np.repeat(np.arange(2, dtype=np.int64), [len(side) for side in sides]),
-        groups=group_indices([path.stem.partition("_")[0] for path in files]),
+        groups=group_indices(patients),
         image_shape=(3, 64, 64),
     )
 
@@ -43,9 +65,8 @@ DDSM = DatasetRecord(
             by_hand=(
                 "Get the mammograms from http://www.eng.usf.edu/cvprg/Mammography/Database.html, or as CBIS-DDSM from "
                 "https://www.cancerimagingarchive.net/collection/cbis-ddsm/ , convert them to png or jpg (grey values "
-                "over the whole range of 8 or 16 bits), and put them in ddsm/positive and ddsm/negative. A file's name "
-                "starts with the patient up to the first underscore, such as P00001_left_CC.png; the images of "
-                "one patient are never divided between training and test part."
+                "over the whole range of 8 or 16 bits), and put them in ddsm/positive and ddsm/negative. "
+                f"{_NAMES} The images of one patient are never divided between training and test part."
             ),
             part="own selection",
         ),

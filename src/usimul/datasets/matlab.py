@@ -16,7 +16,7 @@ from usimul.validation import FileFormatError
 __all__ = ["read_mat", "refuse", "some_rows"]
 
 _SHOWN = 8
-_AGAIN = "It is another file under this name, or damaged: fetch it again."
+_AGAIN = "It is another file under this name, or damaged: delete it and fetch it again."
 
 
 def read_mat(path: Path, shapes: Mapping[str, tuple[int, ...]], sha256: str | None = None) -> dict[str, NDArray[Any]]:

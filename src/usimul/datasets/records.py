@@ -260,5 +260,6 @@ def check_counts(what: object, classes: NDArray[Any], expected: tuple[int, ...])
     if found != expected:
         raise FileFormatError(
             f"{what}: expected the published class counts {' '.join(map(str, expected))}, "
-            f"found {' '.join(map(str, found))}. It is another version of the set, or damaged; fetch it again."
+            f"found {' '.join(map(str, found))}. It is another version of the set, or damaged; delete it "
+            "and fetch it again."
         )

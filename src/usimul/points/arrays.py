@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-import zipfile
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from usimul.files import parsing
 from usimul.mapped import is_mapped
 from usimul.points.base import Points, check_finite, check_ids
 from usimul.validation import FileFormatError, InputError, Problems
@@ -67,7 +68,7 @@ def read_array_file(path: Path, key: str | None, problems: Problems, *, fitting:
     """Read a ``.npy`` or ``.npz`` file of points; an archive may name its rows in ``ids``."""
     array = read_array(path, key)
     ids = names = None
-    if path.suffix == ".npz" and key not in NAMES:
+    if path.suffix.lower() == ".npz" and key not in NAMES:
         ids = _names(path, "ids")
         names = _names(path, "feature_names")
     if ids is not None:
@@ -76,7 +77,7 @@ def read_array_file(path: Path, key: str | None, problems: Problems, *, fitting:
 
 
 def _names(path: Path, key: str) -> tuple[str, ...] | None:
-    with path.open("rb") as handle, np.load(handle, allow_pickle=False) as archive:
+    with _parsing(path), path.open("rb") as handle, np.load(handle, allow_pickle=False) as archive:
         if key not in archive.files:
             return None
         found = archive[key]
@@ -100,14 +101,11 @@ def write_array_file(points: Points, handle: Any, suffix: str) -> None:
 
 def read_array(path: Path, key: str | None = None) -> NDArray[Any]:
     """Read one array: a ``.npy`` file stays on disk, of an ``.npz`` file the array ``key``, ``X``, or the only one."""
-    if path.suffix == ".npy":
-        try:
+    with _parsing(path):
+        if path.suffix.lower() == ".npy":
             _check_start(path, NPY_START)
             array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
-        except (ValueError, EOFError) as error:
-            raise _not_whole(path, error) from error
-        return array
-    try:
+            return array
         _check_start(path, ZIP_STARTS)
         # Opened here, because numpy leaves the file open when it is no archive.
         with path.open("rb") as handle, np.load(handle, allow_pickle=False) as archive:
@@ -117,10 +115,6 @@ def read_array(path: Path, key: str | None = None) -> NDArray[Any]:
                 wanted = f"no array {chosen!r}" if chosen else "several arrays and none called 'X'"
                 raise InputError(f"{str(path)!r} holds {wanted}; it has: {names}. Name one with --key.")
             return np.asarray(archive[chosen])
-    except InputError:
-        raise
-    except (ValueError, EOFError, KeyError, zipfile.BadZipFile, zipfile.LargeZipFile) as error:
-        raise _not_whole(path, error) from error
 
 
 def _check_start(path: Path, starts: tuple[bytes, ...]) -> None:
@@ -133,9 +127,6 @@ def _check_start(path: Path, starts: tuple[bytes, ...]) -> None:
         raise ValueError("its content is of another format")
 
 
-def _not_whole(path: Path, error: Exception) -> FileFormatError:
-    why = "it holds Python objects" if "Object arrays" in str(error) else str(error)
-    return FileFormatError(
-        f"{str(path)!r} is not a whole {path.suffix} file of numbers ({why}). "
-        f"Write it with numpy.{'save' if path.suffix == '.npy' else 'savez'}."
-    )
+def _parsing(path: Path) -> AbstractContextManager[None]:
+    suffix = path.suffix.lower()
+    return parsing(path, f"{suffix} file of numbers", f"Write it with numpy.{'save' if suffix == '.npy' else 'savez'}.")

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from usimul.files import named_columns, parquet_module
+from usimul.files import named_columns, parquet_module, parsing
 from usimul.points.base import FINITE, IMPUTE, Points, check_finite, check_ids
 from usimul.points.tables import choose_columns, numbers_of
-from usimul.validation import FileFormatError, Problems
+from usimul.validation import Problems
 
 __all__ = ["points_of_arrow", "points_of_frame", "read_parquet"]
 
@@ -22,23 +22,16 @@ NUMERIC = "Columns must hold numbers"
 def read_parquet(path: Path, id_column: str | None, ignore: Sequence[str], problems: Problems) -> Points | None:
     """Read a Parquet file, one batch of rows after the other."""
     parquet = parquet_module(f"Reading {str(path)!r}")
-    from pyarrow import ArrowException
-
-    try:
-        with parquet.ParquetFile(path) as file:
-            return _from_batches(
-                file.schema_arrow,
-                file.metadata.num_rows,
-                lambda columns: file.iter_batches(columns=columns),
-                str(path),
-                id_column,
-                ignore,
-                problems,
-            )
-    except (ArrowException, OSError) as error:
-        if isinstance(error, (FileNotFoundError, PermissionError)):
-            raise
-        raise FileFormatError(f"{str(path)!r} is not a whole Parquet file ({error}).") from error
+    with parsing(path, "Parquet file"), parquet.ParquetFile(path, page_checksum_verification=True) as file:
+        return _from_batches(
+            file.schema_arrow,
+            file.metadata.num_rows,
+            lambda columns: file.iter_batches(columns=columns),
+            str(path),
+            id_column,
+            ignore,
+            problems,
+        )
 
 
 def points_of_arrow(

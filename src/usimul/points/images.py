@@ -17,8 +17,9 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from usimul.files import parsing
 from usimul.points.base import Points, check_ids
-from usimul.validation import FileFormatError, InputTypeError, Problems, check_count
+from usimul.validation import InputError, InputTypeError, Problems, check_count
 
 __all__ = ["MODES", "check_resize", "points_of_images", "read_folder", "read_zip"]
 
@@ -27,9 +28,12 @@ FORMATS = ("PNG", "JPEG", "BMP", "TIFF", "WEBP")
 MODES = ("grey", "rgb")
 MAX_UNPACKED = 8 << 30
 """Most bytes that the images of an archive may have together, unpacked."""
+MAX_RESIZED = 1 << 26
+"""Most pixels that an image may be brought to."""
 
 _GREY = ("1", "L", "LA", "La")
 _DEEP = ("I", "F")  # and I;16: converting them to 8 bits cuts off instead of scaling
+_EIGHT = "Images must have 8 bits for each channel"
 _WHOLE = "Images must be whole"
 
 Opener = Callable[[], Any]
@@ -58,15 +62,12 @@ def read_folder(path: Path, resize: tuple[int, int] | None, mode: str | None, pr
 
 def read_zip(path: Path, resize: tuple[int, int] | None, mode: str | None, problems: Problems) -> Points | None:
     """Read all images of an archive without unpacking it to the disk; ids are the paths inside."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            members = [info for info in archive.infolist() if not info.is_dir() and _is_image(info.filename)]
-            openers = {info.filename: functools.partial(_unpack, archive, info) for info in _safe(members, problems)}
-            if not openers and problems:
-                return None
-            return _read(dict(sorted(openers.items())), str(path), resize, mode, problems, most=MAX_UNPACKED)
-    except (zipfile.BadZipFile, zipfile.LargeZipFile, EOFError) as error:
-        raise FileFormatError(f"{str(path)!r} is not a whole zip archive ({error}).") from error
+    with parsing(path, "zip archive"), zipfile.ZipFile(path) as archive:
+        members = [info for info in archive.infolist() if not info.is_dir() and _is_image(info.filename)]
+        openers = {info.filename: functools.partial(_unpack, archive, info) for info in _safe(members, problems)}
+        if not openers and problems:
+            return None
+        return _read(dict(sorted(openers.items())), str(path), resize, mode, problems, most=MAX_UNPACKED)
 
 
 def _refuse(error: OSError) -> None:
@@ -180,7 +181,15 @@ def points_of_images(
             advice="Bring them to a smaller size, --resize, or unpack them yourself, and name the folder.",
         )
         return None
-    rows = np.zeros((len(pictures), channels * size[0] * size[1]), dtype=np.uint8)
+    try:
+        rows = np.zeros((len(pictures), channels * size[0] * size[1]), dtype=np.uint8)
+    except MemoryError:
+        problems.add(
+            "The pixels of all images must fit into memory",
+            f"these have {n_bytes:,} bytes",
+            advice="Bring them to a smaller size: resize=(height, width), --resize HEIGHT WIDTH.",
+        )
+        return None
     for row, (name, opener) in enumerate(pictures):
         decode = functools.partial(_pixels, name, grey, resize, problems)
         pixels = _attempt(name, opener, decode, problems) if name in headers else None
@@ -193,9 +202,15 @@ def _header(name: str, problems: Problems, picture: Any) -> _Header | None:
     """Look at size and kind; what cannot become 8-bit pixels is a problem."""
     if picture.mode.split(";")[0] in _DEEP:
         problems.add(
-            "Images must have 8 bits for each channel",
+            _EIGHT,
             f"{name!r} has mode {picture.mode}",
             advice="Scale such images yourself, and save them as an array, .npy.",
+        )
+        return None
+    bits = _bits(picture)
+    if bits > 8:
+        problems.add(
+            _EIGHT, f"{name!r} has {bits}", advice="Scale such images yourself, and save them as an array, .npy."
         )
         return None
     if getattr(picture, "n_frames", 1) > 1:
@@ -204,6 +219,19 @@ def _header(name: str, problems: Problems, picture: Any) -> _Header | None:
     width, height = picture.size
     turned = picture.getexif().get(0x0112) in (5, 6, 7, 8)  # EXIF: lies on its side
     return _Header((width, height) if turned else (height, width), picture.mode in _GREY)
+
+
+def _bits(picture: Any) -> int:
+    """Bits of a channel as the file says, as far as it does: Pillow cuts 16-bit colours to 8 and tells nobody."""
+    if picture.format == "PNG" and picture.fp is not None:
+        place = picture.fp.tell()
+        picture.fp.seek(24)  # behind 8 bytes of signature, length and name of IHDR, width and height
+        found = picture.fp.read(1)
+        picture.fp.seek(place)
+        return int(found[0])
+    if picture.format == "TIFF":
+        return int(max(picture.tag_v2.get(258, (8,))))  # BitsPerSample
+    return 8
 
 
 def _pixels(
@@ -253,4 +281,9 @@ def check_resize(value: Any) -> tuple[int, int] | None:
     if not isinstance(value, (tuple, list)) or len(value) != 2:
         raise InputTypeError(f"`resize` must be (height, width). Got {value!r}.")
     height, width = (check_count(side, "resize") for side in value)
+    if height * width > MAX_RESIZED:
+        raise InputError(
+            f"`resize` must give images of at most {MAX_RESIZED:,} pixels. Got {height} x {width}, which is "
+            f"{height * width:,}. Choose a smaller height and width."
+        )
     return height, width

@@ -17,11 +17,12 @@ from usimul.files import (
     named_columns,
     open_csv,
     parquet_module,
+    parsing,
     read_jsonl,
 )
 from usimul.points.arrays import read_array
 from usimul.points.base import ID, check_ids
-from usimul.validation import FileFormatError, InputError, Problems
+from usimul.validation import InputError, Problems
 
 __all__ = ["read_labels"]
 
@@ -61,16 +62,10 @@ def _open(path: Path, suffix: str, problems: Problems) -> Table:
     if suffix in JSONL:
         return read_jsonl(path, problems)
     parquet = parquet_module(f"Reading {str(path)!r}")
-    from pyarrow import ArrowException
-
-    try:
-        table = parquet.read_table(path)
-    except (ArrowException, OSError) as error:
-        if isinstance(error, PermissionError):
-            raise
-        raise FileFormatError(f"{str(path)!r} is not a whole Parquet file ({error}).") from error
-    table = table.select(named_columns(table.column_names))
-    cells = [part.to_pylist() for part in table.columns]
+    with parsing(path, "Parquet file"):
+        table = parquet.read_table(path, page_checksum_verification=True)
+        table = table.select(named_columns(table.column_names))
+        cells = [part.to_pylist() for part in table.columns]
     return Table(list(table.column_names), enumerate(zip(*cells, strict=True)), None, "row")
 
 
@@ -103,7 +98,9 @@ def _from_table(
         problems.add("At least one label is expected", "there are no rows below the names of the columns")
     if problems:
         return None
-    for kind in (np.int64, np.float64):
+    # NumPy would read the text 1_0 as ten.
+    plain = not any(isinstance(cell, str) and "_" in cell for cell in cells)
+    for kind in (np.int64, np.float64) if plain else ():
         try:
             if not any(isinstance(cell, (bool, float)) for cell in cells) or kind is np.float64:
                 return np.array(cells).astype(kind), ids

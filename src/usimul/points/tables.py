@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from usimul.files import JSONL, Table, columns_missing, open_csv, read_jsonl
+from usimul.files import JSONL, Table, columns_missing, number_of_text, open_csv, read_jsonl
 from usimul.points.base import CHUNK_VALUES, FINITE, ID, IMPUTE, Points, check_ids
 from usimul.validation import Problems
 
@@ -90,6 +90,8 @@ def numbers_of(
     try:
         if not is_text and not all(isinstance(cell, (int, float)) for row in cells for cell in row):
             raise ValueError
+        if is_text and any("_" in "".join(map(str, row)) for row in cells):  # NumPy would read 1_000 as a thousand
+            raise ValueError
         found = np.array(cells, dtype=np.float64)
     except (ValueError, TypeError, OverflowError):
         found = np.array([[_number(cell, is_text) for cell in row] for row in cells])
@@ -105,7 +107,10 @@ def numbers_of(
 
 def _number(cell: object, is_text: bool) -> float:
     """Return NaN for what is no number."""
-    if not isinstance(cell, (str, bytes) if is_text else (int, float)):
+    if is_text:
+        found = number_of_text(cell) if isinstance(cell, str) else None
+        return float("nan") if found is None else found
+    if not isinstance(cell, (int, float)):
         return float("nan")
     try:
         return float(cell)

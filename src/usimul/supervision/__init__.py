@@ -113,7 +113,7 @@ def read_supervision(
     """
     source = Path(path)
     given = {"world": world, "n_points": n_points, "n_asked": n_asked, "n_accepted": n_accepted}
-    if source.suffix == ".npz":
+    if source.suffix.lower() == ".npz":
         return _read_npz(source, Pool.of(points, ids), kind, by, given)
     return read_tables(source, points, ids, kind, by, **given)
 

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from usimul.files import whole_file
+from usimul.files import SUPERVISION_FORMAT, whole_file
 from usimul.validation import FileFormatError, InputError, check_new_path
 
 __all__ = ["ARRAYS", "FORMAT", "FORMAT_VERSION", "SCALARS", "check_header", "read_file", "write_file"]
 
-FORMAT = "usimul-supervision"
+FORMAT = SUPERVISION_FORMAT
 FORMAT_VERSION = 1
 
 ARRAYS = ("rows", "unlabeled", "values", "known_rows", "known_labels")
@@ -35,7 +35,7 @@ def write_file(
 ) -> None:
     """Write one file; it appears whole or not at all, and replaces another only with ``overwrite``."""
     target = Path(path)
-    if target.suffix != ".npz":
+    if target.suffix.lower() != ".npz":
         raise InputError(f"`path` of a supervision file must end in .npz. Got {str(target)!r}.")
     check_new_path(target, overwrite=overwrite)  # answers of people cannot be asked for again
     # The list of arrays lets a reader notice one that a damaged archive directory has lost.

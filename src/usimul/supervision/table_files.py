@@ -50,7 +50,7 @@ def open_table(path: Path, problems: Problems) -> Table:
     if suffix in PARQUET:
         table = _open_parquet(path)
     elif suffix in JSONL:
-        table = read_jsonl(path, problems)
+        table = read_jsonl(path, problems, doubtful=True)
     else:
         raise InputError(f"{str(path)!r} must end in .npz, {', '.join(SUFFIXES)}.")
     if table.header is None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from usimul.files import Table, columns_missing, id_text
+from usimul.files import Table, columns_missing, id_text, number_of_text
 from usimul.supervision.base import Supervision
 from usimul.supervision.files import SCALARS
 from usimul.supervision.table_files import ROLES, SIGNS, SUFFIXES, open_table, write_table
@@ -161,11 +161,15 @@ def _has_columns(cls: type[Supervision], columns: Sequence[str], problems: Probl
         problems.add("Columns must have different names", f"{name!r} occurs {columns.count(name)} times")
     # A column that means something elsewhere: passing over it could turn a "no" into a "yes".
     meant = {name for kind in Supervision.kinds().values() for name in _names(kind)} - {*_names(cls)}
-    for name in sorted(meant & set(columns)):
-        if name == "label" and "role" in columns:
+    known = meant | {*_names(cls), "role", "label"}
+    for name in sorted({*columns}):
+        plain = name.strip().casefold()
+        if plain not in known or (name == plain and (name not in meant or (name == "label" and "role" in columns))):
             continue
         advice = "Rename or drop it, or say another kind: kind='...', --kind."
-        if name == "answer":
+        if plain not in meant or (plain == "label" and "role" in columns):
+            advice = f"Write {plain!r}, or drop it."
+        elif plain == "answer":
             advice = "Keep the rows answered yes, drop the column, and say how many were asked: n_asked, --asked."
         problems.add(f"A table of {cls.kind} has no column {name!r}", "it would be passed over", advice=advice)
     return len(problems) == before
@@ -318,8 +322,8 @@ def _number(cell: object) -> float | None:
     if isinstance(cell, bool) or not isinstance(cell, (int, float, str)):
         return None
     try:
-        return float(cell)
-    except (ValueError, OverflowError):
+        return number_of_text(cell) if isinstance(cell, str) else float(cell)
+    except OverflowError:
         return None
 
 
@@ -368,7 +372,7 @@ def write_supervision(
         Whether an existing file may be replaced.
     """
     target = Path(path)
-    if target.suffix == ".npz":
+    if target.suffix.lower() == ".npz":
         if ids is not None:
             raise InputError("a .npz file of supervision holds row numbers; leave out `ids`.")
         sup.save(target, overwrite=overwrite)
