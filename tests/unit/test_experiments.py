@@ -28,11 +28,11 @@ from usimul.experiments.page import render_page
 from usimul.experiments.paper import BUDGETS, EXPERIMENTS, GRID, TRIPLETS, build
 from usimul.experiments.runner import missing, open_executor, run_missing
 from usimul.experiments.spec import Run, RunSpec
-from usimul.experiments.store import Store, StoreFullError
+from usimul.experiments.store import Store
 from usimul.experiments.tables import make_table, paired_p_values
 from usimul.methods import get_method, list_methods
 from usimul.supervision import Triplets
-from usimul.validation import FileFormatError, InputError, MissingDependencyError
+from usimul.validation import DiskFullError, FileFormatError, InputError, MissingDependencyError
 
 SOURCE = str(Path(usimul.__file__).parents[1])
 TINY = json.dumps({"n_train": 300, "n_test": 200, "prior": 0.4})
@@ -210,7 +210,7 @@ class TestStore:
                 return getattr(real, name)
 
         monkeypatch.setattr(store, "_mine", Full())
-        with pytest.raises(StoreFullError, match="call the same command again"):
+        with pytest.raises(DiskFullError, match="call the same command again"):
             store.append(row_of(Run(tiny(), 1)))
         (path,) = (tmp_path / "runs").iterdir()
         assert len(path.read_bytes().splitlines()) == 1
@@ -566,6 +566,25 @@ class TestRunner:
         ((_, row),) = store.refresh().items()
         by_epoch = row["result"]["by_epoch"]
         assert row["result"]["up_to_swap"] == max(max(a, 1 - a) for a in by_epoch)
+
+    def test_curves_hold_the_attempt_that_was_kept(self, tmp_path):
+        # So short a training stays on the plateau, and is started again with more epochs.
+        spec = tiny("joint-plain", model="mlp", epochs=1, curve=True)
+        store = Store(tmp_path)
+        run_missing([Run(spec, 0)], store, open_executor(1))
+        ((_, row),) = store.refresh().items()
+        assert row["result"]["restarts"] > 0
+        assert len(row["result"]["by_epoch"]) == row["result"]["epochs"] == len(row["result"]["risk"])
+
+    def test_a_full_disk_is_no_failed_run(self, tmp_path, monkeypatch):
+        from usimul.experiments import execute
+
+        def full(*given):
+            raise DiskFullError("full")
+
+        monkeypatch.setattr(execute, "_execute", full)
+        with pytest.raises(DiskFullError):
+            execute.execute(Run(tiny(), 0), tmp_path)
 
     def test_waits_for_a_run_that_another_process_has_claimed(self, tmp_path, monkeypatch):
         monkeypatch.setattr("usimul.experiments.runner.REVIVALS", 1)

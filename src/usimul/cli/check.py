@@ -98,12 +98,12 @@ def _look_at_points(path: Path, reading: dict[str, Any]) -> tuple[Points | None,
 
 
 def _look_at_supervision(path: Path, pool: Points, about: dict[str, Any]) -> tuple[Supervision | None, bool]:
-    from usimul.cli.files import complete, read_supervision
+    from usimul.cli.files import read_supervision
     from usimul.supervision import passed_over
     from usimul.validation import UsimulError
 
     try:
-        sup = complete(read_supervision(path, pool, about))
+        sup = read_supervision(path, pool, about)
     except (UsimulError, OSError) as error:
         click.echo(f"error: {error}", err=True)
         return None, True

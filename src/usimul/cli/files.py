@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import zipfile
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ __all__ = [
     "SUPERVISION",
     "Points",
     "check_new_file",
-    "complete",
     "read_labels",
     "read_points",
     "read_supervision",
@@ -42,13 +40,7 @@ def read_supervision(path: Path, points: Points, about: dict[str, Any]) -> Super
             "usimul.Triplets(rows, unlabeled=rows_of_unlabeled_points, n_points=len(X)).save('file.npz'). "
             "From labels: `usimul sample`."
         ) from error
-    return complete(sup)
-
-
-def complete(sup: Supervision) -> Supervision:
-    """Count the tuples as the accepted ones, if it is only said how many were asked about."""
-    known = sup.n_asked is None or sup.n_accepted is not None
-    return sup if known else replace(sup, n_accepted=sup.n_tuples)
+    return sup
 
 
 def _has_header(path: Path) -> bool:

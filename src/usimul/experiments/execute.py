@@ -8,17 +8,18 @@ import os
 import platform
 import time
 import traceback
-import uuid
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from usimul.experiments.spec import Run, RunSpec
 from usimul.experiments.store import Row, Store
+from usimul.files import whole_file
+from usimul.validation import DiskFullError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -61,7 +62,7 @@ def _parts(data: str, task: str | None, edition: str | None, options: str, seed:
     return _Parts(found, pool, judge, found.X_train[pool])
 
 
-def _posterior(spec: RunSpec, data: Dataset, seed: int, cache: Path) -> NDArray[np.float64]:
+def _posterior(spec: RunSpec, data: Dataset, seed: int, folder: Path) -> NDArray[np.float64]:
     """Confidences: exact where the data know them, else from an auxiliary classifier trained on all labels."""
     import numpy as np
 
@@ -71,7 +72,7 @@ def _posterior(spec: RunSpec, data: Dataset, seed: int, cache: Path) -> NDArray[
         drawn_at = json.loads(spec.data_options).get("prior", spec.prior)
         return rescale(data.posterior_train, drawn_at, spec.prior)
     content = RunSpec(spec.data, "supervised", 0.5, 1, 0, task=spec.task, edition=spec.edition, model=spec.model)
-    path = cache / f"posterior-{content.key}-{seed}.npy"
+    path = folder / f"posterior-{content.key}-{seed}.npy"
     try:
         eta = np.load(path, allow_pickle=False)
     except (OSError, ValueError, EOFError):  # not there, or not whole
@@ -82,10 +83,8 @@ def _posterior(spec: RunSpec, data: Dataset, seed: int, cache: Path) -> NDArray[
             image_shape=data.image_shape,  # type: ignore[arg-type]  # three sides for images
             random_state=POSTERIOR_SEED + seed,
         )
-        partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
-        with partial.open("wb") as handle:
+        with whole_file(path) as handle:
             np.save(handle, eta, allow_pickle=False)
-        partial.replace(path)
     return rescale(eta, float(np.mean(data.y_train > 0)), spec.prior)
 
 
@@ -97,7 +96,7 @@ def _sizes(spec: RunSpec, width: int, uses_unlabeled: bool, triplets: bool) -> t
     return max(2, (3 * spec.n + spec.n_unlabeled - n_unlabeled) // width), n_unlabeled
 
 
-def _execute(spec: RunSpec, seed: int, cache: Path) -> dict[str, Any]:
+def _execute(spec: RunSpec, seed: int, folder: Path) -> dict[str, Any]:
     import numpy as np
 
     from usimul.datasets import resample_to_prior
@@ -113,7 +112,7 @@ def _execute(spec: RunSpec, seed: int, cache: Path) -> dict[str, Any]:
     data = parts.data
     rng = np.random.default_rng(DRAW_SEED + seed)
     n, n_unlabeled = _sizes(spec, method.supervision.width, method.uses_unlabeled, method.supervision is Triplets)
-    eta = _posterior(spec, data, seed, cache) if needs_posterior(method.supervision) else None
+    eta = _posterior(spec, data, seed, folder) if needs_posterior(method.supervision) else None
 
     def sample(rows: NDArray[np.int64], n: int, n_unlabeled: int, world: str) -> Supervision:
         labels = data.y_train[rows]
@@ -152,12 +151,12 @@ def _execute(spec: RunSpec, seed: int, cache: Path) -> dict[str, Any]:
         random_state=seed,
         **settings,
     )
-    by_epoch: list[float] = []
     oracle = spec.selection == "oracle"
     watched = spec.curve or oracle
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        clf.fit(parts.X, sup, watch=_accuracy_of(X_test, y_test, by_epoch) if watched else None)
+        clf.fit(parts.X, sup, watch=_accuracy_of(X_test, y_test) if watched else None)
+    by_epoch = clf.history_["watched"]  # of the attempt that was kept, should training have started again
     found = clf.decision_function(X_test)
     result: dict[str, Any] = {
         "accuracy": max(by_epoch) if oracle else accuracy(y_test, found),
@@ -190,18 +189,14 @@ def _execute(spec: RunSpec, seed: int, cache: Path) -> dict[str, Any]:
     return result
 
 
-def _accuracy_of(X: Any, y: Any, by_epoch: list[float]) -> Callable[[Any], float]:
+def _accuracy_of(X: Any, y: Any) -> Callable[[Any], float]:
     from usimul.batching import pool_tensor
     from usimul.metrics import accuracy
     from usimul.training import scores
 
     pool = pool_tensor(X, "cpu")
 
-    def watch(net: Any) -> float:
-        by_epoch.append(accuracy(y, scores(net, pool)))
-        return by_epoch[-1]
-
-    return watch
+    return lambda net: accuracy(y, scores(net, pool))
 
 
 def _versions() -> dict[str, str]:
@@ -218,12 +213,14 @@ def _versions() -> dict[str, str]:
     }
 
 
-def execute(run: Run, cache: Path) -> Row:
-    """Do one run; what goes wrong becomes a row with its traceback."""
+def execute(run: Run, folder: Path) -> Row:
+    """Do one run, with ``folder`` for what runs share; what goes wrong becomes a row with its traceback."""
     started, cpu = time.perf_counter(), time.process_time()
     row: Row = {"key": run.spec.key, "seed": run.seed, "spec": run.spec.to_dict()}
     try:
-        row |= {"status": "done", "result": _execute(run.spec, run.seed, cache)}
+        row |= {"status": "done", "result": _execute(run.spec, run.seed, folder)}
+    except DiskFullError:  # no fault of the run, and its row could not be written either
+        raise
     except Exception as error:
         row |= {"status": "failed", "error": f"{type(error).__name__}: {error}", "traceback": traceback.format_exc()}
     return row | {
@@ -236,7 +233,10 @@ def execute(run: Run, cache: Path) -> Row:
     }
 
 
-_STORES: dict[str, Store] = {}
+@cache
+def _store(folder: str) -> Store:
+    """Return this worker's view of a store, which knows what it has read."""
+    return Store(Path(folder))
 
 
 def run_packed(folder: str, runs: list[tuple[dict[str, Any], int]]) -> int:
@@ -247,7 +247,7 @@ def run_packed(folder: str, runs: list[tuple[dict[str, Any], int]]) -> int:
     import torch
 
     torch.set_num_threads(1)  # several workers with a full thread pool each only get in each other's way
-    store = _STORES.setdefault(folder, Store(Path(folder))) if folder not in _STORES else _STORES[folder]
+    store = _store(folder)
     done = 0
     for content, seed in runs:
         run = Run(RunSpec.from_dict(content), seed)

@@ -305,7 +305,10 @@ def _convergence(budget: Budget, world: str) -> Experiment:
         tuple(
             Cell(method, TITLES[data], (_spec(budget, data, method, 0.4, world, curve=True),))
             for data in budget.ablation
-            for method in _methods((*COMPARED[1:10:3], "usimul-abs", "usimul-exact-abs", "joint", CEILING), world)
+            for method in _methods(
+                ("sconf-abs", "pcomp-teacher", "confdiff-abs", "usimul-abs", "usimul-exact-abs", "joint", CEILING),
+                world,
+            )
         ),
         tuple(range(budget.seeds)),
     )

@@ -14,8 +14,8 @@ from typing import Any
 
 from usimul.experiments.execute import run_packed
 from usimul.experiments.spec import Run
-from usimul.experiments.store import Store, StoreFullError
-from usimul.validation import InputError, missing_dependency
+from usimul.experiments.store import Store
+from usimul.validation import DiskFullError, InputError, missing_dependency
 
 __all__ = ["Progress", "missing", "open_executor", "run_missing"]
 
@@ -46,11 +46,6 @@ class _Pool:
 
     make: Callable[[], AbstractContextManager[Executor]]
     workers: int
-
-
-def _worker_environment() -> None:
-    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ[name] = "1"
 
 
 def open_executor(jobs: int, cluster: str | None = None, slurm: dict[str, Any] | None = None) -> _Pool:
@@ -94,7 +89,7 @@ def open_executor(jobs: int, cluster: str | None = None, slurm: dict[str, Any] |
         return _Pool(lambda: nullcontext(executor), jobs)
     # Spawned, not forked: a forked torch can hang, and a spawned worker reads the thread limits at its start.
     context = multiprocessing.get_context("spawn")
-    return _Pool(lambda: ProcessPoolExecutor(jobs, mp_context=context, initializer=_worker_environment), jobs)
+    return _Pool(lambda: ProcessPoolExecutor(jobs, mp_context=context), jobs)
 
 
 def run_missing(
@@ -162,7 +157,7 @@ def _run_all(executor: Executor, todo: Sequence[Run], store: Store, workers: int
         for future in finished:
             try:
                 future.result()
-            except StoreFullError:
+            except DiskFullError:
                 for other in running:
                     other.cancel()
                 raise

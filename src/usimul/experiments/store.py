@@ -18,18 +18,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from usimul.validation import FileFormatError, InputError, UsimulError
+from usimul.files import whole_file
+from usimul.validation import DiskFullError, FileFormatError, InputError
 
-__all__ = ["FORMAT_VERSION", "Row", "Store", "StoreFullError"]
+__all__ = ["FORMAT_VERSION", "Row", "Store"]
 
 FORMAT = "usimul-results"
 FORMAT_VERSION = 1
 
 Row = dict[str, Any]
-
-
-class StoreFullError(UsimulError, OSError):
-    """A row could not be written because the disk is full; what was there is untouched."""
 
 
 if sys.platform == "win32":  # no flock: two runners may then repeat a run, and tables count it once
@@ -94,9 +91,8 @@ class Store:
 
     def _make(self, header: Path) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
-        partial = header.with_name(f".store.{uuid.uuid4().hex}.part")
-        partial.write_text(json.dumps({"format": FORMAT, "version": FORMAT_VERSION}) + "\n")
-        partial.replace(header)
+        with whole_file(header, "w") as handle:
+            handle.write(json.dumps({"format": FORMAT, "version": FORMAT_VERSION}) + "\n")
 
     def _check(self, header: Path) -> None:
         try:
@@ -175,7 +171,7 @@ class Store:
             with contextlib.suppress(OSError):
                 self._mine.truncate(size)
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                raise StoreFullError(
+                raise DiskFullError(
                     error.errno,
                     f"the disk of {str(self.folder)!r} is full. Make room and call the same command again: it goes on",
                 ) from error
