@@ -20,6 +20,7 @@ import usimul
 from usimul.datasets import dataset_names
 from usimul.events import EVENTS
 from usimul.experiments.charts import Series, line_chart
+from usimul.experiments.claims import CLAIMS, JUDGED, claims_markdown, judge_claims
 from usimul.experiments.curves import panels
 from usimul.experiments.disclosure import KINDS, disclosure, disclosure_markdown
 from usimul.experiments.findings import findings
@@ -396,6 +397,63 @@ class TestTables:
         assert "0:0.5" in lines[1]
 
 
+class TestClaims:
+    """Every rule is met once by numbers that keep it and once by numbers that break it."""
+
+    ACCURACY = {"usimul-abs": 0.3, "usimul": 0.35, "usimul-exact-abs": 0.8, "usimul-exact": 0.7, "joint": 0.95}  # noqa: RUF012
+
+    def verdicts(self, name, value, **result):
+        e = build(name, "small")
+        made = {}
+        for run in e.runs():
+            made[run.id] = row_of(run, value(run.spec), **{k: v(run.spec) for k, v in result.items()})
+        return {(v.claim.experiments[0], v.claim.words, v.method): v for v in judge_claims([make_table(e, made)], made)}
+
+    def counts(self, found, words):
+        by_method = {method: v for (_, said, method), v in found.items() if words in said}
+        return [(by_method[m].held, by_method[m].seen) for m in JUDGED]
+
+    def test_learning_and_being_ahead(self):
+        found = self.verdicts("table1", lambda spec: self.ACCURACY.get(spec.method, 0.85))
+        n = len(build("table1", "small").columns)
+        assert self.counts(found, "learns from") == [(0, n), (n // 3 * 2, n), (n, n)]  # 0.8 is the share at prior 0.2
+        assert self.counts(found, "ahead of the ten") == [(0, n), (0, n), (n, n)]
+
+    def test_correction(self):
+        found = self.verdicts("correction", lambda spec: self.ACCURACY.get(spec.method, 0.5))
+        n = len(build("correction", "small").columns)
+        assert self.counts(found, "correction helps") == [(0, n), (n, n), (0, 0)]
+
+    def test_a_wrong_prior(self):
+        off = {"usimul-abs": 0.2, "joint": 0.01}
+        found = self.verdicts(
+            "wrong-prior-0.4", lambda spec: 0.9 - (0.0 if spec.told is None else off.get(spec.method, 0.0))
+        )
+        assert self.counts(found, "inaccurate prior") == [(0, 4), (4, 4), (4, 4)]
+
+    @pytest.mark.parametrize(
+        ("name", "words"), [("more-triplets-0.4", "More triplets"), ("more-unlabeled", "More unl")]
+    )
+    def test_more_data(self, name, words):
+        found = self.verdicts(
+            name, lambda spec: 0.5 + 1e-5 * (spec.n + spec.n_unlabeled) * (-1 if spec.method == "usimul-abs" else 1)
+        )
+        assert self.counts(found, words) == [(0, 2), (2, 2), (2, 2)]
+
+    def test_steady_training(self):
+        curves = {"usimul-abs": [0.5, 0.9, 0.7], "joint": [0.5, 0.9, 0.89]}
+        found = self.verdicts("convergence", lambda spec: 0.9, by_epoch=lambda spec: curves.get(spec.method, [0.9]))
+        assert self.counts(found, "steady") == [(0, 2), (2, 2), (2, 2)]
+
+    def test_what_was_not_run_is_not_counted(self):
+        e = build("table1", "small", "release")
+        verdicts = judge_claims([make_table(e, {})], {})
+        assert {str(verdict) for verdict in verdicts} == {"-"}
+        said = claims_markdown(verdicts, "release")
+        assert said.count("| - | - | - |") == len(CLAIMS)
+        assert "Full privacy protection" in said
+
+
 class TestGrids:
     @pytest.mark.parametrize("budget", BUDGETS)
     @pytest.mark.parametrize("world", ["definition1", "release"])
@@ -425,7 +483,7 @@ class TestGrids:
             build(*arguments)
 
     def test_light_modules_import_no_torch(self):
-        modules = ("spec", "store", "grid", "paper", "tables", "findings", "curves", "page", "disclosure")
+        modules = ("spec", "store", "grid", "paper", "tables", "findings", "claims", "curves", "page", "disclosure")
         code = (
             "import sys;"
             + ";".join(f"import usimul.experiments.{m}" for m in modules)

@@ -241,6 +241,7 @@ def _write(
     holm: bool,
 ) -> None:
     from usimul.cli.files import whole_file
+    from usimul.experiments.claims import claims_markdown, judge_claims
     from usimul.experiments.disclosure import disclosure_markdown
     from usimul.experiments.page import render_page
     from usimul.experiments.paper import BUDGETS as ALL
@@ -260,6 +261,9 @@ def _write(
     if privacy:
         with whole_file(target / f"{PRIVACY}.md", "w") as handle:
             handle.write(privacy + "\n")
+    if tables:
+        with whole_file(target / "claims.md", "w") as handle:
+            handle.write(claims_markdown(judge_claims(tables, rows), world) + "\n")
     repeat = (
         f"usimul reproduce {' '.join(names)} --budget {budget} --world {world} --selection {selection} "
         f"--search {search}{' --holm' if holm else ''}{''.join(f' --figures {f}' for f in figures)} --store FOLDER"

@@ -10,6 +10,7 @@ from typing import Any
 from markupsafe import Markup
 
 from usimul.experiments.charts import line_chart
+from usimul.experiments.claims import CLAIMS, JUDGED, judge_claims
 from usimul.experiments.curves import panels
 from usimul.experiments.findings import findings
 from usimul.experiments.pages import page_environment
@@ -97,7 +98,20 @@ def render_page(
         }
         for table in tables
     ]
+    verdicts = {(verdict.claim.words, verdict.method): verdict for verdict in judge_claims(tables, rows)}
+    claims = [
+        (claim.words, claim.rule, [str(verdicts[claim.words, method]) for method in JUDGED])
+        for claim in CLAIMS
+        if any(verdicts[claim.words, method].seen for method in JUDGED)
+    ]
     template = page_environment().get_template("reproduce.html")
     return template.render(
-        sections=sections, made=_made(tables, rows), heading=heading, command=command, budget=budget, extra=extra
+        sections=sections,
+        claims=claims,
+        judged=JUDGED,
+        made=_made(tables, rows),
+        heading=heading,
+        command=command,
+        budget=budget,
+        extra=extra,
     )
