@@ -7,7 +7,17 @@ the weights, the names, shapes and types of all tensors, and every field of the 
 from __future__ import annotations
 
 from usimul.export.base import FORMAT, FORMAT_VERSION
+from usimul.export.onnx import ParityError, export_onnx
 from usimul.export.reading import load, load_classifier
 from usimul.export.writing import check_new_folder, save
 
-__all__ = ["FORMAT", "FORMAT_VERSION", "check_new_folder", "load", "load_classifier", "save"]
+__all__ = [
+    "FORMAT",
+    "FORMAT_VERSION",
+    "ParityError",
+    "check_new_folder",
+    "export_onnx",
+    "load",
+    "load_classifier",
+    "save",
+]
