@@ -102,19 +102,15 @@ def predict_file(
     columns = ["id" if stream.has_ids else "row", "label", "score"] + ["probability"] * proba
     found = score_stream(estimator, stream, device)  # looks at the features before the file is made
     n_rows = n_positive = 0
-    with whole_file(target, "w+b") as handle:
-        writer = writer_for(target, handle, columns, estimator.classes_)
+    with whole_file(target, "w+b") as handle, writer_for(target, handle, columns, estimator.classes_) as writer:
         for names, part in found:
             positive = part >= 0
-            table: list[NDArray[np.float64]] = [part]
-            if proba:
-                table.append(estimator.probability_of(part))
-            writer.write(names, positive.astype(np.int64), table)
+            numbers = [part, estimator.probability_of(part)] if proba else [part]
+            writer.write(names, positive.astype(np.int64), numbers)
             n_rows += len(part)
             n_positive += int(positive.sum())
             if progress is not None:
                 progress(n_rows, stream.n_rows)
-        writer.close()
     return Predicted(n_rows, n_positive, target)
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any
+from types import TracebackType
+from typing import IO, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +37,20 @@ class Writer(ABC):
     @abstractmethod
     def close(self) -> None:
         """Write what is still to be written; the file itself is the caller's."""
+
+    def abandon(self) -> None:
+        """Leave the file as it is: nobody will keep it."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.abandon()
 
 
 def writer_for(path: Path, handle: IO[bytes], columns: Sequence[str], classes: NDArray[Any]) -> Writer:
@@ -120,6 +137,12 @@ class ParquetWriter(Writer):
         self._flush()
         self._writer.close()
 
+    def abandon(self) -> None:
+        """Close Arrow's writer while the file is open: it would write to it when it is forgotten."""
+        with contextlib.suppress(Exception):  # what went wrong first is what counts
+            self._writer.close()
+        self._writer.is_open = False
+
 
 class ArrayWriter(Writer):
     """Records of one length: a longer id than any before makes all that were written longer."""
@@ -188,8 +211,6 @@ class ArrayWriter(Writer):
 
 
 def _header_length(described: dict[str, Any], n: int) -> int:
-    import io
-
     buffer = io.BytesIO()
     np.lib.format.write_array_header_1_0(buffer, {**described, "shape": (n,)})
     return buffer.tell()
