@@ -505,8 +505,17 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
         A probability model for methods whose record says ``probability`` (the joint kinds, supervised); for the others
         a monotone map of the score that is not calibrated.
         """
-        positive = 1.0 / (1.0 + np.exp(-np.clip(self.decision_function(X), -700, 700)))
+        positive = self.probability_of(self.decision_function(X))
         return np.stack([1.0 - positive, positive], axis=1)
+
+    def probability_of(self, scores: FloatArray) -> FloatArray:
+        """Probability of the positive class for scores: the one place that says how they belong together.
+
+        >>> WeakClassifier().probability_of(np.array([0.0, 2.0])).round(3)
+        array([0.5  , 0.881])
+        """
+        probability: FloatArray = 1.0 / (1.0 + np.exp(-np.clip(scores, -700, 700)))
+        return probability
 
     def weak_risk(
         self, X: Any, supervision: Supervision, *, kind: str = "second-moment", prior: float | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import errno
+import itertools
 import json
 import os
 import re
@@ -22,6 +23,7 @@ from usimul.validation import (
     InputError,
     Problems,
     UsimulError,
+    check_parent,
     missing_dependency,
     nearest,
 )
@@ -33,11 +35,13 @@ __all__ = [
     "SUPERVISION_FORMAT",
     "Table",
     "check_is_file",
+    "check_new_file",
     "columns_missing",
     "id_text",
     "named_columns",
     "number_of_text",
     "open_csv",
+    "open_jsonl",
     "parquet_module",
     "parsing",
     "read_jsonl",
@@ -50,6 +54,8 @@ JSONL = (".jsonl", ".ndjson")
 PARQUET = (".parquet", ".pq")
 SUPERVISION_FORMAT = "usimul-supervision"
 """What the header of a file of supervision calls its format."""
+FIRST_LINES = 1000
+"""How many JSON lines are looked at to name the columns of a file that is not read at once."""
 _FULL = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}
 
 
@@ -198,8 +204,42 @@ def read_jsonl(path: Path, problems: Problems, *, doubtful: bool = False) -> Tab
     ``doubtful`` also one that may be a damaged header, for who looks at it closely.
     """
     header: dict[str, Any] | None = None
-    columns: dict[str, None] = {}
-    found: list[tuple[int, dict[str, object]]] = []
+    found: list[tuple[int, dict[str, Any]]] = []
+    for number, row in _json_objects(path, problems):
+        if number == 1 and _is_header(row, doubtful):
+            header = row
+        else:
+            found.append((number, row))
+    if not found and header is None and not problems:
+        raise FileFormatError(f"{str(path)!r} is empty; expected one JSON object a line.")
+    names = list(dict.fromkeys(name for _, row in found for name in row))
+    return Table(names, ((number, [row.get(name) for name in names]) for number, row in found), header)
+
+
+def open_jsonl(path: Path, problems: Problems, ignore: Sequence[str] = ()) -> Table:
+    """Read JSON lines while they are asked for: the first `FIRST_LINES` name the columns, new keys become problems."""
+    rows = (found for found in _json_objects(path, problems) if not (found[0] == 1 and _is_header(found[1], False)))
+    first = list(itertools.islice(rows, FIRST_LINES))
+    if not first and not problems:
+        raise FileFormatError(f"{str(path)!r} is empty; expected one JSON object a line.")
+    names = list(dict.fromkeys(name for _, row in first for name in row))
+    known = {*names, *ignore}
+
+    def cells() -> Iterator[tuple[int, Sequence[object]]]:
+        for number, row in itertools.chain(first, rows):
+            for name in row:
+                if name not in known:
+                    problems.add(
+                        f"Every key must occur within the first {FIRST_LINES:,} lines",
+                        f"{name!r} is new in line {number}",
+                        advice="Leave it out: --ignore.",
+                    )
+            yield number, [row.get(name) for name in names]
+
+    return Table(names, cells())
+
+
+def _json_objects(path: Path, problems: Problems) -> Iterator[tuple[int, dict[str, Any]]]:
     try:
         with path.open(encoding="utf-8-sig") as handle:
             for number, line in enumerate(handle, 1):
@@ -208,17 +248,10 @@ def read_jsonl(path: Path, problems: Problems, *, doubtful: bool = False) -> Tab
                 row = _json_object(line)
                 if row is None:
                     problems.add("Every line must be one JSON object", f"line {number} is not: {line.strip()[:40]!r}")
-                elif number == 1 and _is_header(row, doubtful):
-                    header = row
                 else:
-                    columns.update(dict.fromkeys(row))
-                    found.append((number, row))
+                    yield number, row
     except UnicodeDecodeError as error:
         raise FileFormatError(f"{str(path)!r} is no text in UTF-8 ({error}). Save it as UTF-8.") from error
-    if not found and header is None and not problems:
-        raise FileFormatError(f"{str(path)!r} is empty; expected one JSON object a line.")
-    names = list(columns)
-    return Table(names, ((number, [row.get(name) for name in names]) for number, row in found), header)
 
 
 def _is_header(row: dict[str, Any], doubtful: bool) -> bool:
@@ -273,3 +306,15 @@ def check_is_file(path: Path, what: str) -> None:
     """Raise unless there is a file."""
     if not path.is_file():
         raise InputError(f"there is no {what} file {str(path)!r}.")
+
+
+def check_new_file(path: Path, suffixes: tuple[str, ...], *, overwrite: bool) -> Path:
+    """Raise unless ``path`` can be written as a new file: call it before any work."""
+    if path.suffix.lower() not in suffixes:
+        raise InputError(f"{str(path)!r} must end in {' or '.join(', '.join(suffixes).rsplit(', ', 1))}.")
+    check_parent(path, "output")
+    if path.is_dir():
+        raise InputError(f"{str(path)!r} is a folder; name a file.")
+    if path.exists() and not overwrite:
+        raise InputError(f"{str(path)!r} exists already. Choose another name, or pass --overwrite.")
+    return path

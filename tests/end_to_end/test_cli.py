@@ -547,7 +547,12 @@ def test_bad_model_folders_and_features(files, tmp_path):
     wide = write(tmp_path, "wide.npy", np.zeros((4, 3)))
     refused("predict", files / "model", wide, *out, match="3 features each, but .* trained on 2")
     refused(
-        "predict", files / "model", files / "X_test.npy", "-o", tmp_path / "p.txt", match="must end in .csv or .npy"
+        "predict",
+        files / "model",
+        files / "X_test.npy",
+        "-o",
+        tmp_path / "p.txt",
+        match="must end in .csv, .parquet, .pq or .npy",
     )
     assert not (tmp_path / "p.csv").exists()
     assert not list(tmp_path.glob(".*"))
@@ -650,6 +655,6 @@ def test_ctrl_c_elsewhere(files, tmp_path, monkeypatch):
     def stop(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("usimul.cli.predict.predictions", stop)
+    monkeypatch.setattr("usimul.prediction.scores", stop)
     usimul("predict", files / "model", files / "X_test.npy", "-o", tmp_path / "p.csv", code=130)
     assert not list(tmp_path.iterdir())

@@ -279,7 +279,7 @@ def test_overwrite_needs_a_folder_that_can_be_emptied(clf, folder, monkeypatch):
         if where == folder:
             raise InputError(f"nothing can be written in the folder {str(where)!r}")
 
-    monkeypatch.setattr(export, "check_writable", refuse)
+    monkeypatch.setattr("usimul.export.writing.check_writable", refuse)
     before = (folder / "model.json").read_bytes()
     with pytest.raises(InputError, match=r"nothing can be written in the folder .*model"):
         export.save(clf, folder, overwrite=True)

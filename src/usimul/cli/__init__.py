@@ -25,6 +25,7 @@ COMMANDS = {
     "check": ("usimul.cli.check", "Look at points and supervision, and tell every problem found."),
     "train": ("usimul.cli.train", "Train a classifier from points and supervision, and save it."),
     "predict": ("usimul.cli.predict", "Predict classes and scores with a saved classifier."),
+    "export": ("usimul.cli.export", "Export a saved classifier to ONNX, one file that other programs run."),
     "evaluate": ("usimul.cli.evaluate", "Judge a saved classifier without labels, or with them."),
     "sample": ("usimul.cli.sample", "Draw supervision from labels: a simulated collection."),
     "reproduce": ("usimul.cli.reproduce", "Run the paper's tables and figures, on demand and resumable."),

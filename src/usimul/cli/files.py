@@ -6,11 +6,11 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from usimul.files import CSV, JSONL, PARQUET, whole_file
+from usimul.files import CSV, JSONL, PARQUET, check_new_file, whole_file
 from usimul.points import Points, read_labels, read_points
 from usimul.supervision import Supervision
 from usimul.supervision import read_supervision as read_any_supervision
-from usimul.validation import FileFormatError, InputError, check_parent
+from usimul.validation import FileFormatError
 
 __all__ = [
     "SUPERVISION",
@@ -50,15 +50,3 @@ def _has_header(path: Path) -> bool:
             return "header.npy" in archive.namelist()
     except (OSError, zipfile.BadZipFile):
         return True
-
-
-def check_new_file(path: Path, suffixes: tuple[str, ...], *, overwrite: bool) -> Path:
-    """Raise unless ``path`` can be written as a new file."""
-    if path.suffix.lower() not in suffixes:
-        raise InputError(f"{str(path)!r} must end in {' or '.join(suffixes)}.")
-    check_parent(path, "output")
-    if path.is_dir():
-        raise InputError(f"{str(path)!r} is a folder; name a file.")
-    if path.exists() and not overwrite:
-        raise InputError(f"{str(path)!r} exists already. Choose another name, or pass --overwrite.")
-    return path

@@ -1,4 +1,4 @@
-"""Progress of training as one line on stderr."""
+"""Progress of long work as one line on stderr."""
 
 from __future__ import annotations
 
@@ -10,14 +10,45 @@ from tqdm import tqdm
 if TYPE_CHECKING:
     from usimul.training import Epoch
 
-__all__ = ["EpochBar"]
+__all__ = ["EpochBar", "RowBar"]
 
 
-class EpochBar:
-    """A callback for ``fit(progress=...)``: one bar for each candidate, moved by each epoch. Silent off a terminal."""
+class _Bar:
+    """What all bars share: one that is there while work goes on, and gone afterwards. Silent off a terminal."""
 
     def __init__(self) -> None:
         self._bar: Any = None
+
+    def close(self) -> None:
+        """Remove the bar."""
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class RowBar(_Bar):
+    """A callback for ``predict_file(progress=...)``: rows that are done, and how many a second."""
+
+    def __call__(self, done: int, total: int | None) -> None:
+        """Show how far it is; ``total`` is None if nobody knows yet."""
+        if self._bar is None:
+            self._bar = tqdm(total=total, unit=" rows", unit_scale=True, disable=None, leave=False, dynamic_ncols=True)
+        self._bar.update(done - self._bar.n)
+
+
+class EpochBar(_Bar):
+    """A callback for ``fit(progress=...)``: one bar for each candidate, moved by each epoch. Silent off a terminal."""
+
+    def __init__(self) -> None:
+        super().__init__()
         self._name = ""
         self._last = 0
 
@@ -35,17 +66,3 @@ class EpochBar:
         self._bar.set_postfix(shown, refresh=False)
         self._bar.n = number
         self._bar.refresh()
-
-    def close(self) -> None:
-        """Remove the bar."""
-        if self._bar is not None:
-            self._bar.close()
-            self._bar = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()

@@ -18,9 +18,21 @@ from usimul.points.arrays import points_of_array, read_array_file, write_array_f
 from usimul.points.base import ID, Points, check_ids
 from usimul.points.images import MODES, check_resize, read_folder, read_zip
 from usimul.points.labels import read_labels
+from usimul.points.stream import PointStream, stream_images, stream_parquet, stream_points_object, stream_table
 from usimul.validation import InputError, InputTypeError, Problems, check_choice
 
-__all__ = ["ID", "MODES", "Points", "check_ids", "read_labels", "read_points", "scan_points", "write_array_file"]
+__all__ = [
+    "ID",
+    "MODES",
+    "PointStream",
+    "Points",
+    "check_ids",
+    "read_labels",
+    "read_points",
+    "scan_points",
+    "stream_points",
+    "write_array_file",
+]
 
 ARRAYS = (".npy", ".npz")
 KINDS_OF_FILES = "a .npy or .npz file, a table (.csv, .tsv, .parquet, .jsonl), a folder of images, or a .zip of images"
@@ -130,6 +142,43 @@ def scan_points(
     return points_of_array(array, name, problems, fitting=fitting)
 
 
+def stream_points(
+    source: Any,
+    *,
+    key: str | None = None,
+    id_column: str | None = None,
+    ignore: Sequence[str] = (),
+    resize: tuple[int, int] | None = None,
+    mode: str | None = None,
+) -> PointStream:
+    """Open points of any length, to be handed out once, part by part, in constant memory.
+
+    Takes what `read_points` takes. Tables, ``.npy`` files, folders and archives of images are read as the parts are
+    asked for; a ``.npz`` file is compressed as a whole, and is read at once like an object in memory.
+
+    Examples
+    --------
+    >>> stream = stream_points(np.array([[0.0, 1.0], [2.0, 3.0]]))
+    >>> [part.rows.tolist() for part in stream.parts()]
+    [[[0.0, 1.0], [2.0, 3.0]]]
+    """
+    problems = Problems(_name(source))
+    if isinstance(source, (str, os.PathLike)):
+        path = Path(source)
+        if mode is not None:
+            check_choice(mode, MODES, "mode")
+        size = check_resize(resize)
+        suffix = _check_file(path, {"key": key, "id_column": id_column, "ignore": ignore, "resize": size, "mode": mode})
+        if suffix in (*CSV, *JSONL):
+            return stream_table(path, id_column, ignore, problems)
+        if suffix in PARQUET:
+            return stream_parquet(path, id_column, ignore, problems)
+        if suffix in ("", ".zip"):
+            return stream_images(path, size, mode, problems)
+    points = read_points(source, key=key, id_column=id_column, ignore=ignore, resize=resize, mode=mode, fitting=True)
+    return stream_points_object(points, problems)
+
+
 def _read_file(
     path: Path,
     problems: Problems,
@@ -140,14 +189,7 @@ def _read_file(
     mode: str | None,
     fitting: bool,
 ) -> Points | None:
-    if not path.exists():
-        raise InputError(f"there is no file or folder {str(path)!r}. Points are {KINDS_OF_FILES}.")
-    suffix = "" if path.is_dir() else path.suffix.lower()
-    options = {"key": key, "id_column": id_column, "ignore": ignore, "resize": size, "mode": mode}
-    kind, takes = _kind(suffix)
-    for name, value in options.items():
-        if value and name not in takes:
-            raise InputError(f"`{name}` does not belong to {str(path)!r}, {kind}; leave it out.")
+    suffix = _check_file(path, {"key": key, "id_column": id_column, "ignore": ignore, "resize": size, "mode": mode})
     if suffix in ARRAYS:
         return read_array_file(path, key, problems, fitting=fitting)
     if suffix in (*CSV, *JSONL):
@@ -158,11 +200,23 @@ def _read_file(
         from usimul.points.frames import read_parquet
 
         return read_parquet(path, id_column, ignore, problems)
-    if path.is_dir():
-        return read_folder(path, size, mode, problems)
     if suffix == ".zip":
         return read_zip(path, size, mode, problems)
-    raise InputError(f"{str(path)!r} must be {KINDS_OF_FILES}.")
+    return read_folder(path, size, mode, problems)
+
+
+def _check_file(path: Path, options: dict[str, Any]) -> str:
+    """Return the suffix of a file of points, empty for a folder; refuse others, and options that do not belong."""
+    if not path.exists():
+        raise InputError(f"there is no file or folder {str(path)!r}. Points are {KINDS_OF_FILES}.")
+    suffix = "" if path.is_dir() else path.suffix.lower()
+    kind, takes = _kind(suffix)
+    for name, value in options.items():
+        if value and name not in takes:
+            raise InputError(f"`{name}` does not belong to {str(path)!r}, {kind}; leave it out.")
+    if not path.is_dir() and suffix not in (*ARRAYS, *CSV, *JSONL, *PARQUET, ".zip"):
+        raise InputError(f"{str(path)!r} must be {KINDS_OF_FILES}.")
+    return suffix
 
 
 def _kind(suffix: str) -> tuple[str, tuple[str, ...]]:

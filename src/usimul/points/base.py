@@ -15,7 +15,7 @@ from usimul.files import id_text
 from usimul.mapped import Rows
 from usimul.validation import InputError, IntArray, Problems, nearest
 
-__all__ = ["FINITE", "ID", "IMPUTE", "Points", "check_finite", "check_ids", "unknown_ids"]
+__all__ = ["FINITE", "ID", "IMPUTE", "Points", "check_finite", "check_ids", "note_not_finite", "unknown_ids"]
 
 CHUNK_VALUES = 1 << 22  # numbers looked at together; about 16 MB
 NEAREST_OF = 5_000  # looking for a similar id among more of them takes seconds
@@ -134,12 +134,22 @@ def check_ids(
 def check_finite(points: Points, problems: Problems) -> None:
     """Look at all numbers, chunk by chunk; those that are not finite become problems."""
     for start, part in Rows(points.rows, repr(points.source)).chunks(points.chunk, finite=False):
-        finite = np.isfinite(part)
-        if finite.all():
-            continue
-        bad = np.argwhere(~finite)
-        for row, column in bad[: problems.SHOWN].tolist():
-            name = column if points.feature_names is None else repr(points.feature_names[column])
-            value = points.rows[start + row].reshape(-1)[column]
-            problems.add(FINITE, f"row {start + row}, column {name} is {value}", advice=IMPUTE)
-        problems.add(FINITE, times=max(0, len(bad) - problems.SHOWN))
+        note_not_finite(part, points.rows[start : start + len(part)], start, points.feature_names, problems)
+
+
+def note_not_finite(
+    part: NDArray[np.float32],
+    given: NDArray[Any],
+    start: int,
+    names: Sequence[str] | None,
+    problems: Problems,
+) -> None:
+    """Note the numbers of ``part``, rows from ``start``, that are not finite, as they were ``given``."""
+    finite = np.isfinite(part)
+    if finite.all():
+        return
+    bad = np.argwhere(~finite)
+    for row, column in bad[: problems.SHOWN].tolist():
+        name = column if names is None else repr(names[column])
+        problems.add(FINITE, f"row {start + row}, column {name} is {given[row].reshape(-1)[column]}", advice=IMPUTE)
+    problems.add(FINITE, times=max(0, len(bad) - problems.SHOWN))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,10 @@ from usimul.points.base import FINITE, IMPUTE, Points, check_finite, check_ids
 from usimul.points.tables import choose_columns, numbers_of
 from usimul.validation import Problems
 
-__all__ = ["points_of_arrow", "points_of_frame", "read_parquet"]
+__all__ = ["EMPTY", "Plan", "batch_parts", "plan_of", "points_of_arrow", "points_of_frame", "read_parquet"]
 
 NUMERIC = "Columns must hold numbers"
+EMPTY = "the table has no rows"
 
 
 def read_parquet(path: Path, id_column: str | None, ignore: Sequence[str], problems: Problems) -> Points | None:
@@ -49,6 +51,53 @@ def points_of_arrow(
     )
 
 
+@dataclass(frozen=True)
+class Plan:
+    """Which columns of an Arrow schema are read."""
+
+    names: tuple[str, ...]
+    dtype: np.dtype[Any]
+    id: str | None
+
+    @property
+    def columns(self) -> list[str]:
+        """All columns to read, that of the ids first."""
+        return [*([self.id] if self.id else []), *self.names]
+
+
+def plan_of(schema: Any, id_column: str | None, ignore: Sequence[str], problems: Problems) -> Plan | None:
+    """Choose the columns of numbers and that of ids; columns of other types become problems."""
+    names = named_columns(schema.names)
+    chosen = choose_columns(names, id_column, ignore, problems)
+    if chosen is None:
+        return None
+    kinds = {name: _number_type(schema.field(name).type) for name in chosen.names}
+    for name, kind in kinds.items():
+        if kind is None:
+            problems.add(NUMERIC, f"column {name!r} holds {schema.field(name).type}", advice=_leave_out(name))
+    usable = {name: kind for name, kind in kinds.items() if kind is not None}
+    dtype = np.result_type(*usable.values()) if usable else np.dtype(float)
+    return Plan(tuple(usable), dtype, None if chosen.id is None else names[chosen.id])
+
+
+def batch_parts(
+    batches: Iterable[Any], plan: Plan, problems: Problems
+) -> Iterator[tuple[int, NDArray[Any], list[object]]]:
+    """Yield the number of the first row, the features of some rows, and their cells of ids, if there are any."""
+    start = 0
+    for batch in batches:
+        part = np.empty((batch.num_rows, len(plan.names)), dtype=plan.dtype)
+        for column, name in enumerate(plan.names):
+            values = batch.column(name)
+            if values.null_count:
+                for row in np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False)).tolist():
+                    problems.add(FINITE, f"row {start + row}, column {name!r} is empty", advice=IMPUTE)
+                values = values.fill_null(0)
+            part[:, column] = values.to_numpy(zero_copy_only=False)
+        yield start, part, batch.column(plan.id).to_pylist() if plan.id else []
+        start += len(part)
+
+
 def _from_batches(
     schema: Any,
     n_rows: int,
@@ -58,38 +107,21 @@ def _from_batches(
     ignore: Sequence[str],
     problems: Problems,
 ) -> Points | None:
-    names = named_columns(schema.names)
-    chosen = choose_columns(names, id_column, ignore, problems)
-    if chosen is None:
+    plan = plan_of(schema, id_column, ignore, problems)
+    if plan is None:
         return None
     if n_rows == 0:
-        problems.add("At least one point is expected", "the table has no rows")
+        problems.add("At least one point is expected", EMPTY)
         return None
-    types = [_number_type(schema.field(name).type) for name in chosen.names]
-    for name, kind in zip(chosen.names, types, strict=True):
-        if kind is None:
-            problems.add(NUMERIC, f"column {name!r} holds {schema.field(name).type}", advice=_leave_out(name))
-    id_name = None if chosen.id is None else names[chosen.id]
-    usable = [(name, kind) for name, kind in zip(chosen.names, types, strict=True) if kind is not None]
-    rows = np.zeros((n_rows, len(usable)), dtype=np.result_type(*(kind for _, kind in usable)) if usable else float)
+    rows = np.zeros((n_rows, len(plan.names)), dtype=plan.dtype)
     ids: list[object] = []
-    start = 0
-    for batch in batches([*([id_name] if id_name else []), *(name for name, _ in usable)]):
-        stop = start + batch.num_rows
-        for column, (name, _) in enumerate(usable):
-            values = batch.column(name)
-            if values.null_count:
-                for row in np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False)).tolist():
-                    problems.add(FINITE, f"row {start + row}, column {name!r} is empty", advice=IMPUTE)
-                values = values.fill_null(0)
-            rows[start:stop, column] = values.to_numpy(zero_copy_only=False)
-        if id_name:
-            ids += batch.column(id_name).to_pylist()
-        start = stop
-    texts = None if id_name is None else check_ids(ids, range(n_rows), "row", problems)
-    if not usable:
+    for start, part, named in batch_parts(batches(plan.columns), plan, problems):
+        rows[start : start + len(part)] = part
+        ids += named
+    texts = None if plan.id is None else check_ids(ids, range(n_rows), "row", problems)
+    if not plan.names:
         return None
-    points = Points(rows, None, texts, tuple(name for name, _ in usable), source)
+    points = Points(rows, None, texts, plan.names, source)
     check_finite(points, problems)
     return points
 
@@ -120,7 +152,7 @@ def points_of_frame(
     if chosen is None:
         return None
     if len(frame) == 0:
-        problems.add("At least one point is expected", "the table has no rows")
+        problems.add("At least one point is expected", EMPTY)
         return None
     parts = [
         _column(frame.iloc[:, place], name, problems) for place, name in zip(chosen.features, chosen.names, strict=True)

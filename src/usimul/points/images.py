@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import io
+import math
 import os
 import re
 import warnings
@@ -21,7 +22,18 @@ from usimul.files import parsing
 from usimul.points.base import Points, check_ids
 from usimul.validation import InputError, InputTypeError, Problems, check_count
 
-__all__ = ["MODES", "check_resize", "points_of_images", "read_folder", "read_zip"]
+__all__ = [
+    "MODES",
+    "Album",
+    "Gallery",
+    "check_resize",
+    "folder_gallery",
+    "look_at",
+    "points_of_images",
+    "read_folder",
+    "read_zip",
+    "zip_gallery",
+]
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp")
 FORMATS = ("PNG", "JPEG", "BMP", "TIFF", "WEBP")
@@ -48,26 +60,46 @@ class _Header:
     grey: bool
 
 
-def read_folder(path: Path, resize: tuple[int, int] | None, mode: str | None, problems: Problems) -> Points | None:
-    """Read all images of a folder and its sub-folders; ids are paths relative to it. Other and hidden files stay."""
+@dataclass(frozen=True)
+class Gallery:
+    """The images of a folder or an archive by name, which is their id, and the most bytes that they may have."""
+
+    openers: dict[str, Opener]
+    most: int | None = None
+
+    def pictures(self, problems: Problems) -> list[tuple[str, Opener]]:
+        """Names and what opens them; none is a problem."""
+        if not self.openers:
+            problems.add("At least one image is expected", f"no name ends in {', '.join(SUFFIXES)}")
+        return [(name, functools.partial(_open, opener)) for name, opener in self.openers.items()]
+
+
+def folder_gallery(path: Path) -> Gallery:
+    """Find all images of a folder and its sub-folders; ids are paths relative to it. Other and hidden files stay."""
     names = []
     for folder, inner, files in os.walk(path, onerror=_refuse):
         inner[:] = [name for name in inner if not name.startswith(".")]
         names += [(Path(folder) / name).relative_to(path).as_posix() for name in files if _is_image(name)]
+    return Gallery({name: functools.partial(str, path / name) for name in sorted(names)})
 
-    return _read(
-        {name: functools.partial(str, path / name) for name in sorted(names)}, str(path), resize, mode, problems
-    )
+
+def zip_gallery(archive: zipfile.ZipFile, problems: Problems) -> Gallery | None:
+    """Find all images of an open archive; ids are the paths inside. None if none of them may be read."""
+    members = [info for info in archive.infolist() if not info.is_dir() and _is_image(info.filename)]
+    openers = {info.filename: functools.partial(_unpack, archive, info) for info in _safe(members, problems)}
+    return None if problems and not openers else Gallery(dict(sorted(openers.items())), MAX_UNPACKED)
+
+
+def read_folder(path: Path, resize: tuple[int, int] | None, mode: str | None, problems: Problems) -> Points | None:
+    """Read all images of a folder and its sub-folders."""
+    return _read(folder_gallery(path), str(path), resize, mode, problems)
 
 
 def read_zip(path: Path, resize: tuple[int, int] | None, mode: str | None, problems: Problems) -> Points | None:
-    """Read all images of an archive without unpacking it to the disk; ids are the paths inside."""
+    """Read all images of an archive without unpacking it to the disk."""
     with parsing(path, "zip archive"), zipfile.ZipFile(path) as archive:
-        members = [info for info in archive.infolist() if not info.is_dir() and _is_image(info.filename)]
-        openers = {info.filename: functools.partial(_unpack, archive, info) for info in _safe(members, problems)}
-        if not openers and problems:
-            return None
-        return _read(dict(sorted(openers.items())), str(path), resize, mode, problems, most=MAX_UNPACKED)
+        gallery = zip_gallery(archive, problems)
+        return None if gallery is None else _read(gallery, str(path), resize, mode, problems)
 
 
 def _refuse(error: OSError) -> None:
@@ -113,20 +145,13 @@ def _safe(members: list[zipfile.ZipInfo], problems: Problems) -> list[zipfile.Zi
 
 
 def _read(
-    openers: dict[str, Opener],
-    source: str,
-    resize: tuple[int, int] | None,
-    mode: str | None,
-    problems: Problems,
-    *,
-    most: int | None = None,
+    gallery: Gallery, source: str, resize: tuple[int, int] | None, mode: str | None, problems: Problems
 ) -> Points | None:
-    if not openers:
-        problems.add("At least one image is expected", f"no name ends in {', '.join(SUFFIXES)}")
+    pictures = gallery.pictures(problems)
+    if not pictures:
         return None
-    ids = check_ids(list(openers), range(len(openers)), "image", problems)
-    pictures = [(name, functools.partial(_open, opener)) for name, opener in openers.items()]
-    return points_of_images(pictures, source, resize, mode, problems, ids=ids, most=most)
+    ids = check_ids(list(gallery.openers), range(len(pictures)), "image", problems)
+    return points_of_images(pictures, source, resize, mode, problems, ids=ids, most=gallery.most)
 
 
 def _unpack(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> io.BytesIO:
@@ -139,17 +164,38 @@ def _open(file: Opener) -> Any:
     return Image.open(file(), formats=FORMATS)
 
 
-def points_of_images(
+@dataclass(frozen=True)
+class Album:
+    """Pictures that are looked at but not decoded: what their rows will be."""
+
+    pictures: list[tuple[str, Opener]]
+    whole: frozenset[str]  # names of those whose headers could be read
+    shape: tuple[int, int, int]
+    resize: tuple[int, int] | None
+
+    @property
+    def n_features(self) -> int:
+        """Length of a row."""
+        return math.prod(self.shape)
+
+    def decode(self, start: int, rows: NDArray[np.uint8], problems: Problems) -> None:
+        """Fill ``rows`` with the pixels of the pictures from number ``start`` on; damaged ones become problems."""
+        for row, (name, opener) in enumerate(self.pictures[start : start + len(rows)]):
+            action = functools.partial(_pixels, name, self.shape[0] == 1, self.resize, problems)
+            pixels = _attempt(name, opener, action, problems) if name in self.whole else None
+            if pixels is not None and pixels.size == rows.shape[1]:
+                rows[row] = pixels.ravel()
+
+
+def look_at(
     pictures: Iterable[tuple[str, Opener]],
-    source: str,
     resize: tuple[int, int] | None,
     mode: str | None,
     problems: Problems,
     *,
-    ids: tuple[str, ...] | None = None,
     most: int | None = None,
-) -> Points | None:
-    """Decode pictures into rows of bytes; one that is damaged becomes a problem, and the rest is still looked at.
+) -> Album | None:
+    """Read the headers of all pictures; what does not fit together becomes a problem.
 
     More than ``most`` bytes of pixels are refused: small files may hold large pictures.
     """
@@ -172,8 +218,8 @@ def points_of_images(
         return None
     size = resize or sizes.most_common(1)[0][0]
     grey = mode == "grey" if mode else all(header.grey for header in headers.values())
-    channels = 1 if grey else 3
-    n_bytes = len(pictures) * channels * size[0] * size[1]
+    album = Album(pictures, frozenset(headers), (1 if grey else 3, *size), resize)
+    n_bytes = len(pictures) * album.n_features
     if most is not None and n_bytes > most:
         problems.add(
             f"The pixels of an archive may have at most {most:,} bytes together",
@@ -181,21 +227,34 @@ def points_of_images(
             advice="Bring them to a smaller size, --resize, or unpack them yourself, and name the folder.",
         )
         return None
+    return album
+
+
+def points_of_images(
+    pictures: Iterable[tuple[str, Opener]],
+    source: str,
+    resize: tuple[int, int] | None,
+    mode: str | None,
+    problems: Problems,
+    *,
+    ids: tuple[str, ...] | None = None,
+    most: int | None = None,
+) -> Points | None:
+    """Decode pictures into rows of bytes; one that is damaged becomes a problem, and the rest is still looked at."""
+    album = look_at(pictures, resize, mode, problems, most=most)
+    if album is None:
+        return None
     try:
-        rows = np.zeros((len(pictures), channels * size[0] * size[1]), dtype=np.uint8)
+        rows = np.zeros((len(album.pictures), album.n_features), dtype=np.uint8)
     except MemoryError:
         problems.add(
             "The pixels of all images must fit into memory",
-            f"these have {n_bytes:,} bytes",
+            f"these have {len(album.pictures) * album.n_features:,} bytes",
             advice="Bring them to a smaller size: resize=(height, width), --resize HEIGHT WIDTH.",
         )
         return None
-    for row, (name, opener) in enumerate(pictures):
-        decode = functools.partial(_pixels, name, grey, resize, problems)
-        pixels = _attempt(name, opener, decode, problems) if name in headers else None
-        if pixels is not None and pixels.size == rows.shape[1]:
-            rows[row] = pixels.ravel()
-    return Points(rows, (channels, *size), ids, None, source)
+    album.decode(0, rows, problems)
+    return Points(rows, album.shape, ids, None, source)
 
 
 def _header(name: str, problems: Problems, picture: Any) -> _Header | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +14,9 @@ from usimul.files import JSONL, Table, columns_missing, number_of_text, open_csv
 from usimul.points.base import CHUNK_VALUES, FINITE, ID, IMPUTE, Points, check_ids
 from usimul.validation import Problems
 
-__all__ = ["Columns", "choose_columns", "read_table"]
+__all__ = ["NO_ROWS", "Columns", "choose_columns", "read_table", "table_parts"]
+
+NO_ROWS = "there are no rows below the names of the columns"
 
 
 @dataclass(frozen=True)
@@ -53,29 +55,30 @@ def read_table(path: Path, id_column: str | None, ignore: Sequence[str], problem
     chosen = choose_columns(table.columns, id_column, ignore, problems)
     if chosen is None:
         return None
-    numbers, ids, parts = _read_rows(table, chosen, is_text, problems)
+    numbers: list[int] = []
+    ids: list[object] = []
+    parts: list[NDArray[np.float64]] = []
+    for where, values, named in table_parts(table, chosen, is_text, problems):
+        numbers += where
+        parts.append(values)
+        ids += named
     if not numbers:
-        problems.add("At least one point is expected", "there are no rows below the names of the columns")
+        problems.add("At least one point is expected", NO_ROWS)
         return None
     texts = None if chosen.id is None else check_ids(ids, numbers, table.unit, problems)
     return Points(np.concatenate(parts), None, texts, chosen.names, str(path))
 
 
-def _read_rows(
+def table_parts(
     table: Table, chosen: Columns, is_text: bool, problems: Problems
-) -> tuple[list[int], list[object], list[NDArray[np.float64]]]:
-    numbers: list[int] = []
-    ids: list[object] = []
-    parts: list[NDArray[np.float64]] = []
+) -> Iterator[tuple[list[int], NDArray[np.float64], list[object]]]:
+    """Yield the numbers of some lines, their features, and their cells of ids, if there are any."""
     size = max(1, CHUNK_VALUES // 8 // len(chosen.features))
     while chunk := list(itertools.islice(table.rows, size)):
         where = [number for number, _ in chunk]
         cells = [[row[i] for i in chosen.features] for _, row in chunk]
-        parts.append(numbers_of(cells, where, chosen.names, table.unit, is_text, problems))
-        numbers += where
-        if chosen.id is not None:
-            ids += [row[chosen.id] for _, row in chunk]
-    return numbers, ids, parts
+        values = numbers_of(cells, where, chosen.names, table.unit, is_text, problems)
+        yield where, values, [] if chosen.id is None else [row[chosen.id] for _, row in chunk]
 
 
 def numbers_of(
