@@ -201,7 +201,7 @@ def _describe(estimator: WeakClassifier, weights: bytes) -> dict[str, Any]:
     named = isinstance(spec, str)
     if not named:
         given["model"] = _MISSING
-    fitted = ("method_", "prior_", *TRAINED_ON, "history_", "n_epochs_", "n_restarts_", "interrupted_")
+    fitted = ("method_", "prior_", "wrong_yes_", *TRAINED_ON, "history_", "n_epochs_", "n_restarts_", "interrupted_")
     description = {
         "format": FORMAT,
         "version": FORMAT_VERSION,
@@ -282,6 +282,9 @@ def _card(d: Mapping[str, Any], name: str) -> str:
     held_out_note = f"; a part of them was held out to choose the {chosen} without labels" if chosen else ""
     prior = "none, the method needs none" if d["prior_"] is None else f"{d['prior_']:g}"
     share = "with the share of positives that they have" if d["prior_"] is None else "at the prior above"
+    noise = ""
+    if d["wrong_yes_"]:
+        noise = f"\n- Share of wrong yes answers that the training corrected for, as stated: {d['wrong_yes_']:g}."
     return f"""# {name}
 
 A binary classifier trained with usimul {d["made_with"]["usimul"]} (torch {d["made_with"]["torch"]}).
@@ -290,7 +293,7 @@ A binary classifier trained with usimul {d["made_with"]["usimul"]} (torch {d["ma
 - Method: `{d["method_"]}`, {method.summary}; learns from {method.supervision.__name__}.{source}
 - Trained on: {d["n_tuples_"]:,} tuples{unlabeled}{world}{held_out_note}.
 - Model: {d["model"]["name"]} ({d["model"]["kind"]}); {epochs}.{stopped}
-- Class prior used in training, P({positive!r}): {prior}.
+- Class prior used in training, P({positive!r}): {prior}.{noise}
 - Class names: {known}.
 
 ## Limits
@@ -385,6 +388,7 @@ class _Reader:
         except UsimulError as error:
             raise self.bad(f"unknown method {made.method_!r}") from error
         made.prior_ = self._prior(get_method(made.method_))
+        made.wrong_yes_ = self._wrong_yes()
         made.classes_ = self._classes()
         made.n_features_in_ = self.get("n_features_in_", int)
         if made.n_features_in_ < 1:
@@ -407,6 +411,14 @@ class _Reader:
         if prior is None or not 0.0 < prior < 1.0:
             raise self.bad(f"prior_ is {prior}")
         return float(prior)
+
+    def _wrong_yes(self) -> float:
+        if "wrong_yes_" not in self.content:  # written before there was a correction
+            return 0.0
+        share = self.get("wrong_yes_", (int, float))
+        if not 0.0 <= share < 1.0:
+            raise self.bad(f"wrong_yes_ is {share}")
+        return float(share)
 
     def _classes(self) -> NDArray[Any]:
         record = self.get("classes_", dict)

@@ -22,6 +22,17 @@ posterior (triplet members *given Y*), and a cross-entropy to these soft targets
 ``joint-likelihood`` minimises :math:`-\mathrm{mean}_Y[\log g] + \log Z_f + 2 (\bar h - p)^2` with
 :math:`Z_f = 1 - \bar h (1 - \bar h)`, in the log domain; a little better on noisy classes.
 
+If a share r of the yes answers is wrong (``wrong_yes``), what was observed is another event, "the answer was yes", in
+which a label tuple is accepted with probability 1 if Y holds for it, and :math:`\rho = r Z / ((1-r)(1-Z))` if not
+(`usimul.events.noisy`). All of the above is about the observed event, so it holds with
+
+.. math:: g \leftarrow \rho + (1 - \rho) g, \qquad Z \leftarrow Z / (1 - r), \qquad
+   Z_f \leftarrow \rho + (1 - \rho) Z_f,
+
+and the posterior of a triplet's members is the one given the answer. The Brier risk of the observed event is
+:math:`E[(g - g^*)^2]` plus a constant, that is :math:`(1-\rho)^2` times the one of Y itself; the risk is divided by
+that, so that the prior term and the refinement keep their weight. Companions still follow the unlabeled law.
+
 Assumes independent points before the event is asked about. Works at every prior. All terms but the prior term are
 unchanged when the two classes swap names, so which one is called positive is decided explicitly: from known points, if
 there are any, else from the share of predicted positives and from the anchors' shift, both with standard errors. At
@@ -53,7 +64,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from usimul.events import EVENTS, Event
+from usimul.events import EVENTS, Event, noisy
 from usimul.methods.base import Batch, Method, Objective, Orientation, Recipe, Run, register
 from usimul.risk import CORRECTIONS, Risk, correct
 from usimul.supervision import Supervision, Triplets
@@ -117,8 +128,10 @@ class JointObjective(Objective):
         refine: bool,
         correction: str,
         prior_weight: float,
+        scale: float = 1.0,
     ) -> None:
         self.event = event
+        self.scale = scale
         self.prior = prior
         self.source = supervision.source
         self.likelihood = likelihood
@@ -161,8 +174,8 @@ class JointObjective(Objective):
         else:
             g = self._model.log_probability(tuples).exp()
             parts = {
-                "positive": self.accepted * (1.0 - g).square().mean(),
-                "negative": self._model.second_moment(h) - self.accepted * g.square().mean(),
+                "positive": self.scale * self.accepted * (1.0 - g).square().mean(),
+                "negative": self.scale * (self._model.second_moment(h) - self.accepted * g.square().mean()),
                 "prior": self.prior_weight * off,
             }
             total = parts["positive"] + correct(parts["negative"], self.correction) + parts["prior"]
@@ -249,6 +262,11 @@ class JointObjective(Objective):
         )
 
 
+def _least_acceptance(event: Event, statement: Event) -> float:
+    """Probability rho of a yes where the statement does not hold; 0 without noise."""
+    return 0.0 if event is statement else float(event.accepted.min())
+
+
 class JointMethod(Method):
     """Final: a tuple-level method for triplets."""
 
@@ -264,6 +282,7 @@ class JointMethod(Method):
             supervision=Triplets,
             formula=formula,
             probability=True,
+            corrects_wrong_yes=True,
             uses_unlabeled=True,
             worlds=("definition1", "pair_plus_unlabeled"),
             recipe=Recipe(
@@ -293,7 +312,8 @@ class JointMethod(Method):
         if loss is not None:
             raise InputError(f"`loss` cannot be chosen for method {self.name!r}: its loss is built in. Got {loss!r}.")
         chosen = self.resolve_options(options)
-        event = EVENTS["shuffled-pair" if supervision.world == "pair_plus_unlabeled" else "triplet"]
+        statement = EVENTS["shuffled-pair" if supervision.world == "pair_plus_unlabeled" else "triplet"]
+        event = noisy(statement, chosen.get("wrong_yes", 0.0), prior)
         return JointObjective(
             supervision,
             prior,
@@ -302,6 +322,7 @@ class JointMethod(Method):
             refine=self.refine,
             correction=check_choice(chosen.get("correction", "none"), CORRECTIONS, "correction"),
             prior_weight=check_real(chosen["prior_weight"], "prior_weight", low=0.0),
+            scale=(1.0 - _least_acceptance(event, statement)) ** -2,
         )
 
 
