@@ -206,7 +206,7 @@ def estimate_flip_rate(supervision: Supervision, *, z: float = 1.96) -> RateEsti
     >>> asked = np.arange(400).reshape(200, 2)  # 200 pairs, each asked twice; 38 get two different answers
     >>> answers = PairAnswers(np.tile(asked, (2, 1)), values=[1] * 200 + [-1] * 38 + [1] * 162)
     >>> print(estimate_flip_rate(answers))
-    0.1063 (95% interval 0.0775 to 0.1441; 200 questions asked again, 38 of 200 pairs of answers disagree)
+    0.1063 (95% interval 0.0767 to 0.1465; 200 questions asked again, 38 of 200 pairs of answers disagree)
     """
     found = repeats(supervision)
     if not len(found.sizes):

@@ -24,14 +24,17 @@ posterior (triplet members *given Y*), and a cross-entropy to these soft targets
 
 If a share r of the yes answers is wrong (``wrong_yes``), what was observed is another event, "the answer was yes", in
 which a label tuple is accepted with probability 1 if Y holds for it, and :math:`\rho = r Z / ((1-r)(1-Z))` if not
-(`usimul.events.noisy`). All of the above is about the observed event, so it holds with
+(`usimul.events.noisy`). The likelihood is that of the observed event, with :math:`\rho + (1 - \rho) g` in place of g
+and :math:`\rho + (1 - \rho) Z_f` in place of :math:`Z_f`, and the posterior of a triplet's members is the one given the
+answer. The Brier risk stays that of Y itself: the kept triplets are :math:`\kappa P(\cdot \mid Y) + (1-\kappa) P`
+with :math:`\kappa = 1 - r/(1-Z)` (`usimul.mixture.signal_kept`), so for every function of a triplet
 
-.. math:: g \leftarrow \rho + (1 - \rho) g, \qquad Z \leftarrow Z / (1 - r), \qquad
-   Z_f \leftarrow \rho + (1 - \rho) Z_f,
+.. math:: \mathrm{mean}_Y[\cdot] = \bigl(\mathrm{mean}_{yes}[\cdot] - (1-\kappa)\,E_{UUU}[\cdot]\bigr)/\kappa,
 
-and the posterior of a triplet's members is the one given the answer. The Brier risk of the observed event is
-:math:`E[(g - g^*)^2]` plus a constant, that is :math:`(1-\rho)^2` times the one of Y itself; the risk is divided by
-that, so that the prior term and the refinement keep their weight. Companions still follow the unlabeled law.
+where :math:`E_{UUU}` of :math:`g^2` and of :math:`(1-g)^2` has its closed form: no bias comes in. Both parts
+are non-negative in population and may be negative in a batch, so the correction is applied to both: raising g
+on the wrong triplets too, which would fit them, makes the first part negative. Companions still follow the unlabeled
+law.
 
 Assumes independent points before the event is asked about. Works at every prior. All terms but the prior term are
 unchanged when the two classes swap names, so which one is called positive is decided explicitly: from known points, if
@@ -66,6 +69,7 @@ from torch.nn import functional
 
 from usimul.events import EVENTS, Event, noisy
 from usimul.methods.base import Batch, Method, Objective, Orientation, Recipe, Run, register
+from usimul.mixture import signal_kept
 from usimul.risk import CORRECTIONS, Risk, correct
 from usimul.supervision import Supervision, Triplets
 from usimul.validation import InputError, check_choice, check_real
@@ -75,6 +79,7 @@ WARM_UP = 0.25  # share of the steps before the averaged posterior is good enoug
 STUCK_SPREAD = 0.05  # standard deviation of h over plain points; the saddle h = p has none
 SHARE_TOLERANCE = 0.05  # how far the share of predicted positives may be off for reasons other than sampling
 DECIDED_Z = 3.0
+CORRECTED = ("positive", "negative")  # parts; without noise the positive one is a mean of squares, never negative
 
 
 class EventModel:
@@ -128,10 +133,11 @@ class JointObjective(Objective):
         refine: bool,
         correction: str,
         prior_weight: float,
-        scale: float = 1.0,
+        wrong_yes: float,
     ) -> None:
         self.event = event
-        self.scale = scale
+        self.observed = noisy(event, wrong_yes, prior)
+        self.kept = signal_kept(wrong_yes, event.probability(prior))
         self.prior = prior
         self.source = supervision.source
         self.likelihood = likelihood
@@ -148,6 +154,7 @@ class JointObjective(Objective):
                 "methods need unlabeled points. Got none; pass unlabeled=<row indices>."
             )
         self._model: EventModel
+        self._observed: EventModel
         self._average: nn.Module
         self._steps = 0
         self._spread = 0.0
@@ -156,7 +163,8 @@ class JointObjective(Objective):
     def begin(self, run: Run) -> None:
         """Start the weight average."""
         super().begin(run)
-        self._model = EventModel(self.event, next(run.model.parameters()).device)
+        device = next(run.model.parameters()).device
+        self._model, self._observed = EventModel(self.event, device), EventModel(self.observed, device)
         self._average = copy.deepcopy(run.model).eval().requires_grad_(False)
 
     def step(self, batch: Batch) -> Risk:
@@ -168,22 +176,29 @@ class JointObjective(Objective):
         self._spread = 0.9 * self._spread + 0.1 * float(h.detach().std(correction=0))
         off = (mean - self.prior).square()
         if self.likelihood:
-            fit = -self._model.log_probability(tuples).mean() + torch.log(self._model.mean_probability(mean))
+            fit = -self._observed.log_probability(tuples).mean() + torch.log(self._observed.mean_probability(mean))
             parts = {"likelihood": fit, "prior": 2.0 * self.prior_weight * off}
             total = parts["likelihood"] + parts["prior"]
         else:
             g = self._model.log_probability(tuples).exp()
+            second = self._model.second_moment(h)
+            fits, misses = g.square().mean(), (1.0 - g).square().mean()
+            if self.kept < 1.0:  # take out what the share of triplets that says nothing adds to the means
+                rest = 1.0 - 2.0 * self._model.mean_probability(mean) + second
+                fits = (fits - (1.0 - self.kept) * second) / self.kept
+                misses = (misses - (1.0 - self.kept) * rest) / self.kept
             parts = {
-                "positive": self.scale * self.accepted * (1.0 - g).square().mean(),
-                "negative": self.scale * (self._model.second_moment(h) - self.accepted * g.square().mean()),
+                "positive": self.accepted * misses,
+                "negative": second - self.accepted * fits,
                 "prior": self.prior_weight * off,
             }
-            total = parts["positive"] + correct(parts["negative"], self.correction) + parts["prior"]
+            positive, negative = (correct(parts[name], self.correction) for name in CORRECTED)
+            total = positive + negative + parts["prior"]
         if self._refining:
             parts["refinement"] = self._refinement(batch)
             total = total + parts["refinement"]
         corrects = not self.likelihood and self.correction != "none"
-        return Risk(total, parts, ("negative",) if corrects else ())
+        return Risk(total, parts, CORRECTED if corrects else ())
 
     def _plain(self, scores: Mapping[str, Tensor]) -> Tensor:
         """Scores of all points of the batch that follow the unlabeled law."""
@@ -199,7 +214,7 @@ class JointObjective(Objective):
             parts = flat.split([scores.numel() for scores in batch.scores.values()])
             targets = torch.cat(
                 [
-                    self._model.posterior(part.view_as(scores)).flatten()
+                    self._observed.posterior(part.view_as(scores)).flatten()
                     if name == self.source
                     else torch.sigmoid(part)
                     for (name, scores), part in zip(batch.scores.items(), parts, strict=True)
@@ -262,11 +277,6 @@ class JointObjective(Objective):
         )
 
 
-def _least_acceptance(event: Event, statement: Event) -> float:
-    """Probability rho of a yes where the statement does not hold; 0 without noise."""
-    return 0.0 if event is statement else float(event.accepted.min())
-
-
 class JointMethod(Method):
     """Final: a tuple-level method for triplets."""
 
@@ -312,8 +322,7 @@ class JointMethod(Method):
         if loss is not None:
             raise InputError(f"`loss` cannot be chosen for method {self.name!r}: its loss is built in. Got {loss!r}.")
         chosen = self.resolve_options(options)
-        statement = EVENTS["shuffled-pair" if supervision.world == "pair_plus_unlabeled" else "triplet"]
-        event = noisy(statement, chosen.get("wrong_yes", 0.0), prior)
+        event = EVENTS["shuffled-pair" if supervision.world == "pair_plus_unlabeled" else "triplet"]
         return JointObjective(
             supervision,
             prior,
@@ -322,7 +331,7 @@ class JointMethod(Method):
             refine=self.refine,
             correction=check_choice(chosen.get("correction", "none"), CORRECTIONS, "correction"),
             prior_weight=check_real(chosen["prior_weight"], "prior_weight", low=0.0),
-            scale=(1.0 - _least_acceptance(event, statement)) ** -2,
+            wrong_yes=chosen.get("wrong_yes", 0.0),
         )
 
 
