@@ -10,6 +10,7 @@ import numpy as np
 
 from usimul.events import EVENTS
 from usimul.mixture import acceptance_probability, similar_probability
+from usimul.noise import flip_rate_of
 from usimul.supervision import (
     ComparedPairs,
     ConfidenceDifference,
@@ -46,8 +47,12 @@ class Conflict:
         )
 
 
-def prior_conflict(supervision: Supervision, prior: float) -> Conflict | None:
+def prior_conflict(supervision: Supervision, prior: float, wrong_yes: float = 0.0) -> Conflict | None:
     """Return the conflict between a stated prior and the supervision, if there is one.
+
+    With a share r = ``wrong_yes`` of wrong yes answers, an accepted share of Z/(1 - r) is the most that fits, if no
+    answer was wrongly no. How many were is not known, so a lower accepted share contradicts nothing then. Kinds that
+    keep all answers are taken to hold wrong yes and wrong no answers at one rate, which gives the share of yes.
 
     Examples
     --------
@@ -59,7 +64,7 @@ def prior_conflict(supervision: Supervision, prior: float) -> Conflict | None:
 The observed rate fits a prior of 0.400 or 0.600.
     """
     check = _CHECKS.get(type(supervision))
-    found = check(supervision, prior) if check else None
+    found = check(supervision, prior, wrong_yes) if check else None
     return found if found and abs(found.z) > CONFLICT_Z else None
 
 
@@ -77,27 +82,34 @@ def _roots(product: float) -> str:
     return f" The observed rate fits a prior of {0.5 * (1 - root):.3f} or {0.5 * (1 + root):.3f}."
 
 
-def _acceptance(event: str) -> Callable[[Supervision, float], Conflict | None]:
-    def check(supervision: Supervision, prior: float) -> Conflict | None:
+def _acceptance(event: str) -> Callable[[Supervision, float, float], Conflict | None]:
+    def check(supervision: Supervision, prior: float, wrong_yes: float) -> Conflict | None:
         asked, accepted = supervision.n_asked, supervision.n_accepted
         if not asked or accepted is None or supervision.world not in (None, "definition1"):
             return None
-        rate = accepted / asked
+        expected = EVENTS[event].probability(prior) / (1.0 - wrong_yes)
+        if wrong_yes and (expected >= 1.0 or accepted / asked <= expected):
+            return None
+        rate = accepted / asked * (1.0 - wrong_yes)
         product = (
             0.5 * (1.0 - rate) if event == "similar-pair" else 0.5 * rate if event == "dissimilar-pair" else 1 - rate
         )
         what = "accepted share of the tuples asked about"
-        return _rate(what, accepted, asked, EVENTS[event].probability(prior), _roots(product))
+        return _rate(what, accepted, asked, expected, _roots(product))
 
     return check
 
 
-def _answers(supervision: Supervision, prior: float) -> Conflict | None:
+def _answers(supervision: Supervision, prior: float, wrong_yes: float) -> Conflict | None:
     assert supervision.values is not None
     yes, n = int((supervision.values > 0).sum()), supervision.n_tuples
-    if isinstance(supervision, PairAnswers):
-        return _rate("share of similar pairs", yes, n, similar_probability(prior), _roots(0.5 * (1.0 - yes / n)))
-    return _rate("share of yes answers", yes, n, acceptance_probability(prior), _roots(1.0 - yes / n))
+    in_pairs = isinstance(supervision, PairAnswers)
+    holds = similar_probability(prior) if in_pairs else acceptance_probability(prior)
+    flips = flip_rate_of(wrong_yes, holds)
+    right = (yes / n - flips) / (1.0 - 2.0 * flips) if flips < 0.5 else holds
+    what = "share of similar pairs" if in_pairs else "share of yes answers"
+    expected = flips * (1.0 - holds) + (1.0 - flips) * holds
+    return _rate(what, yes, n, expected, _roots(0.5 * (1.0 - right) if in_pairs else 1.0 - right))
 
 
 def _mean(what: str, values: np.ndarray, expected: float, hint: str) -> Conflict | None:
@@ -109,13 +121,13 @@ def _mean(what: str, values: np.ndarray, expected: float, hint: str) -> Conflict
     return Conflict(what, float(values.mean()), expected, z, hint, counted=False)
 
 
-def _similarity(supervision: Supervision, prior: float) -> Conflict | None:
+def _similarity(supervision: Supervision, prior: float, wrong_yes: float) -> Conflict | None:
     assert supervision.values is not None
     hint = " Confidences of a classifier trained at another prior have to be re-scaled (usimul.posterior.rescale)."
     return _mean("mean similarity confidence", supervision.values, similar_probability(prior), hint)
 
 
-def _difference(supervision: Supervision, prior: float) -> Conflict | None:
+def _difference(supervision: Supervision, prior: float, wrong_yes: float) -> Conflict | None:
     """Differences of independent points have mean 0, and half their mean square is at most p q."""
     assert supervision.values is not None
     c = supervision.values
@@ -127,7 +139,7 @@ def _difference(supervision: Supervision, prior: float) -> Conflict | None:
     return spread if spread and spread.z > 0 else None
 
 
-_CHECKS: dict[type[Supervision], Callable[[Supervision, float], Conflict | None]] = {
+_CHECKS: dict[type[Supervision], Callable[[Supervision, float, float], Conflict | None]] = {
     Triplets: _acceptance("triplet"),
     SimilarPairs: _acceptance("similar-pair"),
     DissimilarPairs: _acceptance("dissimilar-pair"),

@@ -23,6 +23,7 @@ from usimul.mapped import is_mapped
 from usimul.methods import get_method, risk_terms
 from usimul.methods.base import Method, Orientation, Recipe
 from usimul.models import ModelSpec, build_model
+from usimul.noise import disagreement
 from usimul.posterior import fit_posterior
 from usimul.risk import estimate_error
 from usimul.sampling import draw, needs_posterior
@@ -33,12 +34,14 @@ from usimul.validation import (
     FewTuplesWarning,
     InputError,
     InputTypeError,
+    NoisyAnswersWarning,
     PriorMismatchWarning,
     check_choice,
     check_class_labels,
     check_count,
     check_fraction,
     check_prior,
+    check_real,
     check_seed,
 )
 from usimul.weak_risk import WeakRisk, labeled_risk, triplet_risk
@@ -117,6 +120,10 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
         What to do when ``prior`` contradicts the supervision, such as the acceptance rate of triplets: ``"error"``,
         ``"warn"``, or ``"ignore"``. Confidences that contradict it, and supervision to judge by, give a warning, never
         an error.
+    wrong_yes
+        Share of the tuples that were kept after a yes although the statement does not hold for them. The risk of the
+        training and the label-free risks are corrected for it, by the methods that can (`usimul methods NAME`).
+        Estimate it from repeated questions: `usimul.noise.estimate_wrong_yes`.
     scaling
         ``"feature"`` standardises each feature, ``"global"`` all by one mean and deviation (usual for images),
         ``"none"``; ``"auto"`` takes ``"global"`` where ``image_shape`` is given, else ``"feature"``.
@@ -137,6 +144,8 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
         The two labels; the second is the positive one. ``[-1, 1]`` unless ``fit`` got plain labels.
     prior_
         The prior of the training; None if it was not stated and the method needs none.
+    wrong_yes_
+        The share of wrong yes answers that the training allowed for.
     history_
         Lists by epoch: risk, raw_risk, parts (uncorrected partial risks), corrected_share (of batches in which a
         correction acted), rate, seconds, weak_risk (on held-out tuples, see ``selection``), watched.
@@ -182,6 +191,7 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
         n_tuples: int | None = None,
         n_unlabeled: int | None = None,
         prior_check: str = "error",
+        wrong_yes: float = 0.0,
         scaling: str = "auto",
         image_shape: tuple[int, int, int] | None = None,
         options: Mapping[str, Any] | None = None,
@@ -204,6 +214,7 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
         self.n_tuples = n_tuples
         self.n_unlabeled = n_unlabeled
         self.prior_check = prior_check
+        self.wrong_yes = wrong_yes
         self.scaling = scaling
         self.image_shape = image_shape
         self.options = options
@@ -248,6 +259,9 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
         check_choice(self.prior_check, PRIOR_CHECKS, "prior_check")
         check_fraction(self.validation_fraction, "validation_fraction")
         check_device(self.device)
+        check_real(self.wrong_yes, "wrong_yes", low=0.0, high=1.0)
+        if isinstance(self.options, Mapping) and "wrong_yes" in self.options:
+            raise InputError("`wrong_yes` is no option of a method. Pass it to the classifier: wrong_yes=...")
         names = AUTO_METHODS if self.method == "auto" else (self.method,)
         methods = [get_method(name) for name in names]
         if isinstance(y, Supervision):
@@ -261,8 +275,10 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
         sup.check_pool(len(pool))
         for method in methods:
             method.check(sup, prior)
+            method.check_wrong_yes(sup, prior, self.wrong_yes)
         if prior is not None:
-            _check_prior_against(sup, prior, self.prior_check)
+            _check_prior_against(sup, prior, self.prior_check, self.wrong_yes)
+        _warn_of_disagreement(sup, prior, self.wrong_yes)
         models = AUTO_MODELS if isinstance(self.model, str) and self.model == "auto" else (self.model,)
         candidates = [(method, model) for method in methods for model in models]
         pool.check()  # after what is quick to check, because it reads a file from end to end
@@ -333,6 +349,7 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
                 posterior=eta,
                 prior=prior,
                 random_state=generator,
+                wrong_yes=self.wrong_yes,
             )
         return pool, prior, sup.with_known_labels(dict(enumerate(labels.tolist())))
 
@@ -373,6 +390,7 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
         sources = sup.sources()
         weighing = 0.5 if prior is None else prior  # methods that get here without a prior do not look at it
         recipe = self._recipe(method, model, sources)
+        options = {**(self.options or {}), "wrong_yes": self.wrong_yes} if self.wrong_yes else self.options
         name = f"{method.name}, {model}" if isinstance(model, str) else method.name
 
         def build(attempt: int) -> nn.Module:
@@ -382,7 +400,8 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
 
         def validate(net: nn.Module) -> float:
             assert held_out is not None
-            return _weak_risk(score_sources(net, pool, held_out.sources()), held_out, prior, "second-moment").value
+            found = score_sources(net, pool, held_out.sources())
+            return _weak_risk(found, held_out, prior, "second-moment", self.wrong_yes).value
 
         def report(number: int, epoch: Epoch) -> None:
             if self.verbose:
@@ -395,7 +414,7 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
             build,
             pool,
             sources,
-            lambda: method.objective(sup, weighing, loss=self.loss, options=self.options),
+            lambda: method.objective(sup, weighing, loss=self.loss, options=options),
             recipe,
             seed=seed,
             known=sup.known_rows,
@@ -422,7 +441,7 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
                 "Collect more tuples, raise validation_fraction, or name one method and selection='last'."
             )
         scores_of_zero = {name: np.zeros(rows.shape) for name, rows in held_out.sources().items()}
-        _weak_risk(scores_of_zero, held_out, prior, "second-moment")
+        _weak_risk(scores_of_zero, held_out, prior, "second-moment", self.wrong_yes)
         return part, held_out
 
     def _choose(
@@ -448,7 +467,7 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
                     raise
                 interrupted = True
                 break
-            risk = _weak_risk(found, held_out, prior, "second-moment")
+            risk = _weak_risk(found, held_out, prior, "second-moment", self.wrong_yes)
             rows.append(
                 {
                     "method": method.name,
@@ -474,6 +493,7 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
         self.method_ = method.name
         self.model_ = model
         self.prior_ = None if prior is None else float(prior)
+        self.wrong_yes_ = float(self.wrong_yes)
         self.orientation_: Orientation = fitted.orientation
         self.history_ = {key: [asdict(e)[key] for e in fitted.epochs] for key in Epoch.__dataclass_fields__}
         self.n_epochs_ = fitted.chosen_epoch
@@ -518,7 +538,13 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
         return probability
 
     def weak_risk(
-        self, X: Any, supervision: Supervision, *, kind: str = "second-moment", prior: float | None = None
+        self,
+        X: Any,
+        supervision: Supervision,
+        *,
+        kind: str = "second-moment",
+        prior: float | None = None,
+        wrong_yes: float | None = None,
     ) -> WeakRisk:
         """Estimate the error rate without labels, with a standard error.
 
@@ -528,16 +554,18 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
         second-moment estimate cannot see swapped class names: read ``orientation_`` too.
 
         ``prior`` is that of the points of X; None takes the one of the training. A prior that the supervision
-        contradicts gives a warning, because the estimate is off then.
+        contradicts gives a warning, because the estimate is off then. ``wrong_yes`` is the share of wrong yes answers
+        in ``supervision``; None takes the one of the training.
         """
         check_is_fitted(self, "module_")
         prior = judging_prior(self, supervision, prior)
+        wrong = self.wrong_yes_ if wrong_yes is None else check_real(wrong_yes, "wrong_yes", low=0.0, high=1.0)
         if prior is not None and self.prior_check != "ignore":
-            _check_prior_against(supervision, prior, "judge", stacklevel=3)
+            _check_prior_against(supervision, prior, "judge", wrong, stacklevel=3)
         pool = self._points(X, reset=False)
         supervision.check_pool(len(pool))
         found = score_sources(self.module_, pool, supervision.sources())
-        return _weak_risk(found, supervision, prior, kind)
+        return _weak_risk(found, supervision, prior, kind, wrong)
 
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """Accuracy on plain labels, named as in ``classes_``; on a supervision object, one minus the label-free risk.
@@ -624,21 +652,26 @@ def _refuse_tuples(y: Any) -> None:
         )
 
 
-def _weak_risk(found: Mapping[str, FloatArray], sup: Supervision, prior: float | None, kind: str) -> WeakRisk:
+def _weak_risk(
+    found: Mapping[str, FloatArray], sup: Supervision, prior: float | None, kind: str, wrong_yes: float
+) -> WeakRisk:
     if isinstance(sup, Labels) and sup.values is not None:
         return labeled_risk(found["labeled"], sup.values)
     prior = check_prior(prior)
     if isinstance(sup, Triplets):
+        world = sup.world or "definition1"
         return triplet_risk(
-            found["triplets"], found.get("unlabeled"), prior, world=sup.world or "definition1", kind=kind
+            found["triplets"], found.get("unlabeled"), prior, world=world, kind=kind, wrong_yes=wrong_yes
         )
-    name, terms = risk_terms(sup, prior)
+    name, terms = risk_terms(sup, prior, wrong_yes)
     return WeakRisk(*estimate_error(terms, found), f"unbiased, {name}")
 
 
-def _check_prior_against(sup: Supervision, prior: float, action: str, stacklevel: int = 5) -> None:
+def _check_prior_against(
+    sup: Supervision, prior: float, action: str, wrong_yes: float = 0.0, stacklevel: int = 5
+) -> None:
     """Raise or warn when the supervision contradicts the stated prior; confidences can only warn."""
-    conflict = None if action == "ignore" else prior_conflict(sup, prior)
+    conflict = None if action == "ignore" else prior_conflict(sup, prior, wrong_yes)
     if conflict is None:
         return
     message = f"`prior`={prior:g} contradicts the supervision: {conflict}"
@@ -647,3 +680,9 @@ def _check_prior_against(sup: Supervision, prior: float, action: str, stacklevel
     if action == "judge":
         message += " The estimate of the error is off at a wrong prior; pass the right one (prior=..., or --prior)."
     warnings.warn(message, PriorMismatchWarning, stacklevel=stacklevel)
+
+
+def _warn_of_disagreement(sup: Supervision, prior: float | None, wrong_yes: float) -> None:
+    words = disagreement(sup, prior, wrong_yes)
+    if words is not None:
+        warnings.warn(words[0].upper() + words[1:], NoisyAnswersWarning, stacklevel=4)

@@ -14,9 +14,10 @@ from itertools import product
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from usimul.mixture import signal_kept
 from usimul.validation import InputError, check_count
 
-__all__ = ["EVENTS", "Event", "companions", "event_from_rule"]
+__all__ = ["EVENTS", "Event", "companions", "event_from_rule", "noisy"]
 
 FloatArray = NDArray[np.float64]
 
@@ -154,6 +155,39 @@ def event_from_rule(name: str, size: int, rule: Callable[[tuple[int, ...]], bool
     ((0, 0, 0), (1, 1, 1))
     """
     return Event(name, tuple(labels for labels in product((0, 1), repeat=size) if rule(labels)))
+
+
+def noisy(event: Event, wrong_yes: float, prior: float) -> Event:
+    r"""Event "the answer was yes", when the statement does not hold for a share r = ``wrong_yes`` of those answers.
+
+    A label tuple y that is observed under the event with probability a(y) among right answers, is now observed with
+    a probability in proportion to
+
+    .. math:: \frac{1-r}{Z} a(y) + \frac{r}{1-Z} (1 - a(y)),
+
+    so that the observed tuples follow :math:`(1-r) P(y \mid Y) + r P(y \mid \bar Y)`. The scale is free and such that
+    an answer to a statement that surely holds is always yes; the event's probability becomes Z/(1-r). Everything that
+    an `Event` computes then holds for noisy answers. Given the labels, errors do not depend on the points.
+
+    Examples
+    --------
+    >>> heard = noisy(EVENTS["triplet"], 0.1, 0.4)
+    >>> len(heard.admissible), round(heard.probability(0.4), 4)
+    (8, 0.8444)
+    >>> right = sum(w for y, w in zip(heard.admissible, heard.posterior(0.4)) if y in EVENTS["triplet"].admissible)
+    >>> round(float(right), 12)
+    0.9
+    >>> heard.marginals(0.4).round(4)  # the companions still follow the unlabeled law
+    array([0.3632, 0.4   , 0.4   ])
+    """
+    holds = event.probability(prior)
+    if signal_kept(wrong_yes, holds) == 1.0:
+        return event
+    ratio = wrong_yes * holds / ((1.0 - wrong_yes) * (1.0 - holds))  # P(yes | not Y) if P(yes | Y) = 1
+    among_right = dict(zip(event.admissible, event.accepted.tolist(), strict=True))
+    tuples = tuple(product((0, 1), repeat=event.size))
+    accepted = [among_right.get(labels, 0.0) for labels in tuples]
+    return Event(f"noisy-{event.name}", tuples, tuple(a + ratio * (1.0 - a) for a in accepted))
 
 
 def companions(k: int) -> Event:

@@ -15,16 +15,18 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from usimul.validation import InputError, check_prior
+from usimul.validation import InputError, check_prior, check_real
 
 __all__ = [
     "acceptance_probability",
     "anchor_share",
     "compared_shares",
     "mass_test",
+    "noisy_share",
     "pair_anchor_share",
     "printed_triplet_row",
     "rows_of",
+    "signal_kept",
     "similar_probability",
     "similar_share",
     "solve",
@@ -72,6 +74,41 @@ def compared_shares(prior: float) -> tuple[float, float]:
     """Shares of positives among first and second points of compared pairs, ``p / Z`` and ``p^2 / Z``."""
     accepted = acceptance_probability(prior)
     return prior / accepted, prior**2 / accepted
+
+
+def signal_kept(wrong_yes: float, probability: float) -> float:
+    r"""Weight that is left to the true law when a share r = ``wrong_yes`` of the yes answers is wrong.
+
+    Let the statement hold for a share Z = ``probability`` of all tuples. The tuples kept after a yes then follow
+    :math:`(1-r) P(\cdot \mid Y) + r P(\cdot \mid \bar Y)`, and since all tuples follow
+    :math:`P = Z P(\cdot \mid Y) + (1-Z) P(\cdot \mid \bar Y)`, this is
+
+    .. math:: \kappa\, P(\cdot \mid Y) + (1-\kappa)\, P, \qquad \kappa = 1 - r / (1 - Z):
+
+    as if a share 1 - kappa of the tuples had been kept without asking. Positions that follow the unlabeled law among
+    right answers, such as a triplet's companions, follow it among wrong ones as well. At r = 1 - Z nothing is left.
+
+    >>> round(signal_kept(0.1, acceptance_probability(0.4)), 4)
+    0.5833
+    """
+    if check_real(wrong_yes, "wrong_yes", low=0.0, high=1.0) == 0.0:
+        return 1.0
+    if wrong_yes >= 1.0 - probability:
+        raise InputError(
+            f"`wrong_yes` must be less than {1.0 - probability:.4g}, the share of tuples for which the statement does "
+            f"not hold anyway: with so many wrong answers a yes carries no information. Got {wrong_yes:g}. "
+            "State the right share, or collect better answers."
+        )
+    return 1.0 - wrong_yes / (1.0 - probability)
+
+
+def noisy_share(share: float, prior: float, kept: float) -> float:
+    """Share of positives of a source with the share ``share``, of which `signal_kept` has left ``kept``.
+
+    >>> round(noisy_share(anchor_share(0.4), 0.4, signal_kept(0.1, acceptance_probability(0.4))), 4)
+    0.3632
+    """
+    return kept * share + (1.0 - kept) * prior
 
 
 def printed_triplet_row(prior: float) -> tuple[float, float]:

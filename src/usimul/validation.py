@@ -25,6 +25,7 @@ __all__ = [
     "InputError",
     "InputTypeError",
     "MissingDependencyError",
+    "NoisyAnswersWarning",
     "PriorMismatchWarning",
     "Problems",
     "UndefinedAtHalfError",
@@ -85,6 +86,10 @@ class UsimulWarning(UserWarning):
 
 class PriorMismatchWarning(UsimulWarning):
     """The stated class prior and the observed acceptance rate disagree."""
+
+
+class NoisyAnswersWarning(UsimulWarning):
+    """Annotators disagree more than the stated share of wrong answers allows."""
 
 
 class DegenerateTrainingWarning(UsimulWarning):

@@ -2,6 +2,10 @@ r"""Error rate estimated without labels, with a standard error: from scores on t
 
 Notation: p = prior, q = 1 - p, D = p - q, Z = 1 - p q, pS = p^2 + q^2, d = l+ - l- with the 0-1 loss (so d is minus the
 predicted label), A = E[d], e = E[u d] with u = 2 P(y = +1 | x) - 1. Then the error rate is ``1/2 + e/2``.
+
+With a share r of wrong yes answers (``wrong_yes``), the triplets are a mixture: a share kappa = 1 - r/(1 - P(Y)) as if
+all answers were right, the rest triples of independent points (`usimul.mixture.signal_kept`). So the mean of a product
+of predictions is kappa times what it is without noise, plus (1 - kappa) A^2.
 """
 
 from __future__ import annotations
@@ -12,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from usimul.mixture import acceptance_probability, similar_probability
+from usimul.mixture import acceptance_probability, signal_kept, similar_probability
 from usimul.validation import InputError, check_choice, check_prior
 
 __all__ = ["WEAK_RISKS", "WeakRisk", "labeled_risk", "position_aware_risk", "second_moment_risk", "triplet_risk"]
@@ -72,14 +76,20 @@ def _feasible(mean: float, prior: float) -> tuple[float, float]:
 
 
 def second_moment_risk(
-    triplets: ArrayLike, unlabeled: ArrayLike | None, prior: float, *, world: str = "definition1"
+    triplets: ArrayLike,
+    unlabeled: ArrayLike | None,
+    prior: float,
+    *,
+    world: str = "definition1",
+    wrong_yes: float = 0.0,
 ) -> WeakRisk:
     r"""Estimate the error rate from products of predictions inside triplets; no division by ``2 p - 1``.
 
     In the world ``definition1``, :math:`E_Y[d d'] = (3 A^2 + e^2) / (4 Z)`, so
     :math:`e = -\sqrt{\max(0, 4 Z\, \mathrm{mean}[d (d' + d'')/2] - 3 A^2)}`, A averaged over companions and unlabeled
     points. In ``pair_plus_unlabeled``, :math:`E[d (d' + d'')/2] = (2 A^2 + D A e + e^2)/(4 p_S)`, A over unlabeled
-    points.
+    points. With wrong answers Z becomes :math:`Z/\kappa`, and 3 becomes :math:`3 + 4 Z (1-\kappa)/\kappa`; in
+    ``pair_plus_unlabeled`` pS and 2 change likewise.
     The square root takes the side "better than chance": a classifier with swapped names looks as good as the right one.
     What no classifier with this share of predicted positives can reach is cut off, so that a constant prediction of the
     minority class is not taken for one of the majority class. Where the products say nothing, the middle between the
@@ -95,6 +105,8 @@ def second_moment_risk(
         Share of positives.
     world
         How the triplets were sampled.
+    wrong_yes
+        Share of the triplets for which the statement does not hold.
     """
     p = check_prior(prior)
     d, d_u = _check(triplets, unlabeled)
@@ -103,19 +115,20 @@ def second_moment_risk(
         companions = 0.5 * (d[:, 1] + d[:, 2])
         share = 2 * len(d) / (2 * len(d) + d_u.size)
         mean = share * companions.mean() + (1.0 - share) * (d_u.mean() if d_u.size else 0.0)
-        scale = 4.0 * acceptance_probability(p)
-        linear, constant = 0.0, 3.0
+        holds, linear, constant = acceptance_probability(p), 0.0, 3.0
     elif world == "pair_plus_unlabeled":
         if not d_u.size:
             raise InputError("the label-free risk in world 'pair_plus_unlabeled' needs unlabeled points. Got none.")
         companions, share, mean = np.zeros(len(d)), 0.0, float(d_u.mean())
-        scale = 4.0 * similar_probability(p)
-        linear, constant = 2.0 * p - 1.0, 2.0
+        holds, linear, constant = similar_probability(p), 2.0 * p - 1.0, 2.0
     else:
         raise InputError(
             f"no label-free risk exists for triplets of world {world!r}: no statement about labels is behind them. "
             "Sample with world='definition1' or 'pair_plus_unlabeled'."
         )
+    kept = signal_kept(wrong_yes, holds)
+    scale = 4.0 * holds / kept
+    constant += (1.0 - kept) * scale
     # e solves e^2 + linear * A * e + constant * A^2 - scale * mean[product] = 0, on the side better than chance.
     root = math.sqrt(max(0.0, (linear * mean) ** 2 - 4.0 * (constant * mean**2 - scale * float(product.mean()))))
     e = float(np.clip(-0.5 * (linear * mean + root), *_feasible(mean, p)))
@@ -128,12 +141,18 @@ def second_moment_risk(
 
 
 def position_aware_risk(
-    triplets: ArrayLike, unlabeled: ArrayLike | None, prior: float, *, world: str = "definition1"
+    triplets: ArrayLike,
+    unlabeled: ArrayLike | None,
+    prior: float,
+    *,
+    world: str = "definition1",
+    wrong_yes: float = 0.0,
 ) -> WeakRisk:
     r"""Unbiased estimate of the error rate; noisy near prior 1/2, undefined there, and outside [0, 1] by chance.
 
     :math:`c E_A[d] + (1-\lambda) E_U[h] + \lambda E_{x', x''}[h]` with :math:`h = (p-c) \ell_+ + (q+c) \ell_-` and
     c = Z/D, lambda the companions' share of points (``definition1``); c = pS/D, lambda = 0 (``pair_plus_unlabeled``).
+    With a share ``wrong_yes`` of wrong answers c is divided by kappa.
     """
     p = check_prior(
         prior,
@@ -143,12 +162,13 @@ def position_aware_risk(
     )
     d, d_u = _check(triplets, unlabeled)
     if world == "definition1":
-        c, share = acceptance_probability(p) / (2 * p - 1), 2 * len(d) / (2 * len(d) + d_u.size)
+        holds, share = acceptance_probability(p), 2 * len(d) / (2 * len(d) + d_u.size)
     elif world == "pair_plus_unlabeled" and d_u.size:
-        c, share = similar_probability(p) / (2 * p - 1), 0.0
+        holds, share = similar_probability(p), 0.0
     else:
         need = "unlabeled points" if world == "pair_plus_unlabeled" else "world 'definition1' or 'pair_plus_unlabeled'"
         raise InputError(f"the position-aware risk needs {need}. Got world {world!r} and {d_u.size} unlabeled points.")
+    c = holds / (signal_kept(wrong_yes, holds) * (2 * p - 1))
     # With the 0-1 loss l+ = (1 + d)/2 and l- = (1 - d)/2, so h = 1/2 + (p - q - 2 c) d / 2.
     half = 0.5 * (2 * p - 1 - 2 * c)
     by_triplet = c * d[:, 0] + share * (0.5 + half * 0.5 * (d[:, 1] + d[:, 2]))
@@ -158,12 +178,18 @@ def position_aware_risk(
 
 
 def triplet_risk(
-    triplets: ArrayLike, unlabeled: ArrayLike | None, prior: float, *, world: str = "definition1", kind: str
+    triplets: ArrayLike,
+    unlabeled: ArrayLike | None,
+    prior: float,
+    *,
+    world: str = "definition1",
+    kind: str,
+    wrong_yes: float = 0.0,
 ) -> WeakRisk:
     """Estimate the error rate by the ``kind`` named: ``second-moment`` or ``position-aware``."""
     check_choice(kind, WEAK_RISKS, "kind")
     estimate = second_moment_risk if kind == "second-moment" else position_aware_risk
-    return estimate(triplets, unlabeled, prior, world=world)
+    return estimate(triplets, unlabeled, prior, world=world, wrong_yes=wrong_yes)
 
 
 def labeled_risk(scores: ArrayLike, labels: ArrayLike) -> WeakRisk:

@@ -21,6 +21,8 @@ FILE = click.Path(path_type=Path)
 @click.argument(
     "supervision", required=False, type=click.Path(exists=True, dir_okay=False, readable=True, path_type=Path)
 )
+@click.option("--prior", type=float, help="Share of positives; with repeated answers, tells the share of wrong ones.")
+@click.option("--wrong-yes", default=0.0, show_default=True, help="Share of wrong yes answers to expect; see --prior.")
 @points_options
 @supervision_options
 @click.option("--output", "-o", type=FILE, help="Also write the points as .npz with ids, or as .npy without.")
@@ -32,6 +34,8 @@ def command(
     output: Path | None,
     supervision_output: Path | None,
     overwrite: bool,
+    prior: float | None,
+    wrong_yes: float,
     reading: dict[str, Any],
     about: dict[str, Any],
 ) -> None:
@@ -47,6 +51,7 @@ def command(
     for path, suffixes in ((output, (".npz", ".npy")), (supervision_output, SUPERVISION)):
         if path is not None:
             check_new_file(path, suffixes, overwrite=overwrite)
+    _check_rates(prior, wrong_yes)
     pool, wrong = _look_at_points(points, reading)
     sup = None
     if supervision is not None:
@@ -59,6 +64,8 @@ def command(
             wrong = wrong or also
     if wrong:
         click.get_current_context().exit(2)
+    if sup is not None:
+        _tell_repeats(sup, prior, wrong_yes)
     click.echo("no problems found")
     if output is not None and pool is not None:
         _write_points(pool, output)
@@ -118,6 +125,39 @@ def _look_at_supervision(path: Path, pool: Points, about: dict[str, Any]) -> tup
     if others:
         click.echo(f"columns not used     {', '.join(others)}")
     return sup, False
+
+
+def _check_rates(prior: float | None, wrong_yes: float) -> None:
+    from usimul.validation import check_prior, check_real
+
+    if prior is not None:
+        check_prior(prior)
+    check_real(wrong_yes, "wrong_yes", low=0.0, high=1.0)
+    if wrong_yes and prior is None:
+        raise click.UsageError("--wrong-yes needs --prior: how often answers are flipped depends on both.")
+
+
+def _tell_repeats(sup: Supervision, prior: float | None, wrong_yes: float) -> None:
+    """Say how often the same question was answered differently, for kinds that hold all answers."""
+    from usimul.noise import disagreement, estimate_flip_rate, estimate_wrong_yes, repeats
+    from usimul.supervision import PairAnswers, TripletAnswers
+
+    if not isinstance(sup, (PairAnswers, TripletAnswers)):
+        return
+    found = repeats(sup)
+    click.echo(f"asked repeatedly     {len(found.sizes):,} questions, {found.n_pairs:,} pairs of answers to compare")
+    if not len(found.sizes):
+        return
+    flips = estimate_flip_rate(sup)
+    share = found.n_disagreeing / found.n_pairs
+    click.echo(f"disagreeing          {found.n_disagreeing:,} pairs, a share of {share:.3f}")
+    click.echo(f"answers flipped      {flips.value:.3f}   95% interval {flips.low:.3f} to {flips.high:.3f}")
+    if prior is not None:
+        wrong = estimate_wrong_yes(sup, prior)
+        click.echo(f"wrong yes answers    {wrong.value:.3f}   95% interval {wrong.low:.3f} to {wrong.high:.3f}")
+    words = disagreement(sup, prior, wrong_yes)
+    if words is not None:
+        click.echo(f"warning: {words}", err=True)
 
 
 def _write_points(pool: Points, output: Path) -> None:

@@ -27,6 +27,7 @@ FILE_OR_FOLDER = click.Path(exists=True, readable=True, path_type=Path)
 @click.option("--labels", type=FILE, help="Label of each point, .npy or a table, by ids if it has some: accuracy.")
 @click.option("--column", help="Column of labels in a table. Default: label, or the only one.")
 @click.option("--prior", type=float, help="Share of positives in POINTS. Default: the prior of the training.")
+@click.option("--wrong-yes", type=float, help="Share of wrong yes answers. Default: the one of the training.")
 @points_options
 @supervision_options
 @click.option("--device", default="cpu", show_default=True, help="torch device.")
@@ -37,6 +38,7 @@ def command(
     labels: Path | None,
     column: str | None,
     prior: float | None,
+    wrong_yes: float | None,
     device: str,
     reading: dict[str, Any],
     about: dict[str, Any],
@@ -50,13 +52,15 @@ def command(
     from usimul.cli.judge import degenerate, orientation_line, risk_lines, share_line
     from usimul.cli.predict import check_features, predictions, read_classifier
     from usimul.estimators import judging_prior
-    from usimul.validation import check_prior
+    from usimul.validation import check_prior, check_real
 
     truth = None if labels is None else read_labels(labels, column=column)
     estimator = read_classifier(model, device)
     pool = read_points(points, **reading)
     pool = check_features(estimator, pool)
     prior = estimator.prior_ if prior is None else check_prior(prior)
+    if wrong_yes is not None:
+        check_real(wrong_yes, "wrong_yes", low=0.0, high=1.0)
     tuples = None if supervision is None else read_supervision(supervision, pool, about)
     if tuples is not None:
         tuples.check_pool(len(pool.rows))
@@ -72,7 +76,7 @@ def command(
     click.echo(orientation_line(estimator))
     if tuples is not None:
         click.echo(f"error estimated without labels, from {tuples.n_tuples:,} tuples (too low if it saw these points):")
-        for line in risk_lines(estimator, pool.rows, tuples, prior):
+        for line in risk_lines(estimator, pool.rows, tuples, prior, wrong_yes):
             click.echo(line)
     if positive is not None:
         _print_metrics(np.where(positive, 1, -1), scores, estimator.orientation_.status == "unknown")

@@ -48,9 +48,13 @@ def orientation_line(estimator: WeakClassifier) -> str:
 
 
 def risk_lines(
-    estimator: WeakClassifier, X: NDArray[np.float32], sup: Supervision, prior: float | None = None
+    estimator: WeakClassifier,
+    X: NDArray[np.float32],
+    sup: Supervision,
+    prior: float | None = None,
+    wrong_yes: float | None = None,
 ) -> list[str]:
-    """Every estimate of the error that the supervision allows, with its interval; ``prior`` None is the training's."""
+    """Every estimate of the error that the supervision allows, with its interval; None is what the training had."""
     from usimul.supervision import Triplets
 
     lines: list[str] = []
@@ -59,7 +63,7 @@ def risk_lines(
             with warnings.catch_warnings():
                 if lines:  # the first estimate has warned
                     warnings.simplefilter("ignore", PriorMismatchWarning)
-                risk = estimator.weak_risk(X, sup, kind=kind, prior=prior)
+                risk = estimator.weak_risk(X, sup, kind=kind, prior=prior, wrong_yes=wrong_yes)
         except UndefinedAtHalfError:
             lines.append(f"  {kind:<18} not defined at prior 0.5")
             continue

@@ -74,6 +74,7 @@ def _explain(method: Method) -> None:
             "needed" if method.needs_unlabeled else "optional" if method.uses_unlabeled else "not used",
         ),
         ("needs confidences", yes[method.needs_confidences]),
+        ("wrong yes answers", "corrected for (wrong_yes)" if method.corrects_wrong_yes else "not corrected for"),
         ("models probability", yes[method.probability]),
         ("loss", recipe.loss),
         ("recipe", f"{recipe.epochs} epochs{steps}, batch {recipe.batch_size}, {recipe.optimizer}, lr {recipe.lr:g}"),

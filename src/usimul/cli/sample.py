@@ -43,6 +43,7 @@ CONFIDENCES = ("similarity-confidence", "confidence-difference")
 @click.option("--prior", type=float, help="Share of positives to draw with. Default: the share in SOURCE.")
 @click.option("--world", default="definition1", show_default=True, help="How triplets come about.")
 @click.option("--release-shares", nargs=2, type=float, help="Shares of positives, for --world release.")
+@click.option("--wrong-yes", type=float, help="Share of wrong yes answers, in expectation. Default: 0.")
 @click.option("--positive", multiple=True, help="Label that counts as +1; repeatable. All others count as -1.")
 @click.option("--replace/--no-replace", default=True, show_default=True, help="Whether a point may occur again.")
 @click.option("--seed", default=0, show_default=True, help="Same seed, same draw.")
@@ -65,6 +66,7 @@ def command(
     prior: float | None,
     world: str,
     release_shares: tuple[float, float] | None,
+    wrong_yes: float | None,
     positive: tuple[str, ...],
     replace: bool,
     seed: int,
@@ -114,6 +116,7 @@ def command(
     given: dict[str, Any] = {"n_unlabeled": n_unlabeled or None, "release_shares": release_shares or None}
     given["world"] = world if world != "definition1" else None
     given["posterior"] = posterior
+    given["wrong_yes"] = wrong_yes or None
     given = {name: value for name, value in given.items() if value is not None}
     takes = inspect.signature(sampler).parameters
     for name in given:

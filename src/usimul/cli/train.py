@@ -65,6 +65,7 @@ def _parse_shape(text: str | None) -> tuple[int, int, int] | None:
     help="`last` epoch, or the epoch with the least `label-free` risk on held-out tuples of trained points.",
 )
 @click.option("--prior-check", default="error", show_default=True, help="`error`, `warn` or `ignore`.")
+@click.option("--wrong-yes", default=0.0, show_default=True, help="Share of wrong yes answers to correct for.")
 @click.option("--scaling", default="auto", show_default=True, help="`auto`, `feature`, `global` or `none`.")
 @click.option("--image-shape", help="CHANNELS,HEIGHT,WIDTH of one row, for cnn and resnet34 on flat points.")
 @click.option("--option", "options", multiple=True, metavar="KEY=VALUE", help="Option of the method; repeatable.")
@@ -199,6 +200,8 @@ def _report(estimator: WeakClassifier, pool: Points, tuples: Supervision, output
     share = float(sum(positive) / len(pool.rows))
     click.echo(share_line(share, estimator.prior_))
     click.echo(orientation_line(estimator))
+    if estimator.wrong_yes_:
+        click.echo(f"wrong yes answers    {estimator.wrong_yes_:g} of them, as stated; corrected for")
     words = degenerate(share, estimator.prior_)
     if words:
         click.echo(f"warning: {words}", err=True)

@@ -35,6 +35,9 @@ def card(d: Mapping[str, Any], name: str) -> str:
     held_out_note = f"; a part of them was held out to choose the {chosen} without labels" if chosen else ""
     prior = "none, the method needs none" if d["prior_"] is None else f"{d['prior_']:g}"
     share = "with the share of positives that they have" if d["prior_"] is None else "at the prior above"
+    noise = ""
+    if d["wrong_yes_"]:
+        noise = f"\n- Share of wrong yes answers that the training corrected for, as stated: {d['wrong_yes_']:g}."
     return f"""# {name}
 
 A binary classifier trained with usimul {d["made_with"]["usimul"]} (torch {d["made_with"]["torch"]}).
@@ -43,7 +46,7 @@ A binary classifier trained with usimul {d["made_with"]["usimul"]} (torch {d["ma
 - Method: `{d["method_"]}`, {method.summary}; learns from {method.supervision.__name__}.{source}
 - Trained on: {d["n_tuples_"]:,} tuples{unlabeled}{world}{held_out_note}.
 - Model: {d["model"]["name"]} ({d["model"]["kind"]}); {epochs}.{stopped}
-- Class prior used in training, P({positive!r}): {prior}.
+- Class prior used in training, P({positive!r}): {prior}.{noise}
 - Class names: {known}.
 
 ## Limits

@@ -52,7 +52,7 @@ def describe(estimator: WeakClassifier, weights: bytes) -> dict[str, Any]:
     named = isinstance(spec, str)
     if not named:
         given["model"] = _MISSING
-    fitted = ("method_", "prior_", *TRAINED_ON, "history_", "n_epochs_", "n_restarts_", "interrupted_")
+    fitted = ("method_", "prior_", "wrong_yes_", *TRAINED_ON, "history_", "n_epochs_", "n_restarts_", "interrupted_")
     description = {
         "format": FORMAT,
         "version": FORMAT_VERSION,
@@ -141,6 +141,7 @@ class Reader:
         except UsimulError as error:
             raise self.bad(f"unknown method {made.method_!r}") from error
         made.prior_ = self._prior(get_method(made.method_))
+        made.wrong_yes_ = self._wrong_yes()
         made.classes_ = self._classes()
         made.n_features_in_ = self.get("n_features_in_", int)
         if made.n_features_in_ < 1:
@@ -163,6 +164,14 @@ class Reader:
         if prior is None or not 0.0 < prior < 1.0:
             raise self.bad(f"prior_ is {prior}")
         return float(prior)
+
+    def _wrong_yes(self) -> float:
+        if "wrong_yes_" not in self.content:  # written before there was a correction
+            return 0.0
+        share = self.get("wrong_yes_", (int, float))
+        if not 0.0 <= share < 1.0:
+            raise self.bad(f"wrong_yes_ is {share}")
+        return float(share)
 
     def _classes(self) -> NDArray[Any]:
         record = self.get("classes_", dict)

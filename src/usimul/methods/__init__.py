@@ -55,10 +55,10 @@ def get_method(name: str) -> Method:
     return methods[check_choice(name, methods, "method")]
 
 
-def risk_terms(supervision: Supervision, prior: float) -> tuple[str, Sequence[Term]]:
+def risk_terms(supervision: Supervision, prior: float, wrong_yes: float = 0.0) -> tuple[str, Sequence[Term]]:
     """Return an unbiased linear risk for a kind of supervision, and the name of the method that it belongs to.
 
-    It judges, without labels, a classifier trained by any method.
+    It judges, without labels, a classifier trained by any method. ``wrong_yes`` is the share of wrong yes answers.
 
     >>> from usimul.supervision import ComparedPairs
     >>> risk_terms(ComparedPairs([[0, 1]]), 0.4)[0]
@@ -69,7 +69,8 @@ def risk_terms(supervision: Supervision, prior: float) -> tuple[str, Sequence[Te
         fits = method.supervision is type(supervision) and (supervision.n_unlabeled or not method.needs_unlabeled)
         if fits and method.unbiased and terms is not None:
             method.check(supervision, prior)
-            return method.name, terms(supervision, prior)
+            method.check_wrong_yes(supervision, prior, wrong_yes)
+            return method.name, terms(supervision, prior, **({"wrong_yes": wrong_yes} if wrong_yes else {}))
     raise InputTypeError(
         f"no unbiased risk is known for this {type(supervision).__name__}, so nothing can judge without labels."
     )

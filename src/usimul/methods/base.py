@@ -13,9 +13,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from usimul.losses import Loss, get_loss
+from usimul.mixture import signal_kept
+from usimul.noise import statement_of
 from usimul.risk import Risk, Term, evaluate
 from usimul.supervision import ConfidenceDifference, SimilarityConfidence, Supervision
-from usimul.validation import InputError, InputTypeError, check_choice, check_prior
+from usimul.validation import InputError, InputTypeError, check_choice, check_prior, check_real
 
 __all__ = [
     "Batch",
@@ -214,6 +216,9 @@ class Method(ABC):
         Whether it works at prior 1/2.
     needs_prior
         Whether it needs the class prior.
+    corrects_wrong_yes
+        Whether its risk can be corrected for a known share of wrong yes answers. Then ``objective``, and ``terms`` if
+        there are some, take that share as the option ``wrong_yes``, which no user sets by hand.
     needs_unlabeled, uses_unlabeled
         Whether it needs unlabeled points, and whether it learns from them where there are some.
     probability
@@ -239,6 +244,7 @@ class Method(ABC):
         needs_unlabeled: bool = False,
         uses_unlabeled: bool | None = None,
         probability: bool = False,
+        corrects_wrong_yes: bool = False,
         recipe: Recipe | None = None,
         options: Mapping[str, Any] | None = None,
     ) -> None:
@@ -254,6 +260,7 @@ class Method(ABC):
         self.needs_unlabeled = needs_unlabeled
         self.uses_unlabeled = needs_unlabeled if uses_unlabeled is None else uses_unlabeled
         self.probability = probability
+        self.corrects_wrong_yes = corrects_wrong_yes
         self.recipe = recipe or Recipe()
         self.options = dict(options or {})
 
@@ -305,6 +312,20 @@ class Method(ABC):
         elif prior is not None:  # it is saved with the classifier, and judges it
             check_prior(prior)
 
+    def check_wrong_yes(self, supervision: Supervision, prior: float | None, wrong_yes: float) -> None:
+        """Raise unless the method can allow for a share ``wrong_yes`` of wrong yes answers; 0 is always allowed."""
+        if check_real(wrong_yes, "wrong_yes", low=0.0, high=1.0) == 0.0:
+            return
+        statement = statement_of(supervision)
+        if not self.corrects_wrong_yes or statement is None:
+            others = _others(supervision, lambda m: m.corrects_wrong_yes) if statement is not None else ""
+            advice = f"Use {others}, or leave" if others else "Leave"
+            raise InputError(
+                f"method {self.name!r} has no correction for wrong yes answers in {supervision.kind}. "
+                f"Got wrong_yes={wrong_yes:g}. {advice} wrong_yes out."
+            )
+        signal_kept(wrong_yes, statement.probability(check_prior(prior)))
+
     def unbiased_for(self, world: str | None) -> bool:
         """Whether its uncorrected risk is unbiased for tuples of ``world``; None is the first world of its kind."""
         known = self.supervision.worlds
@@ -320,6 +341,8 @@ class Method(ABC):
             )
         given: dict[str, Any] = dict(options or {})
         for name in given:
+            if name == "wrong_yes" and self.corrects_wrong_yes:
+                continue
             if not self.options:
                 raise InputError(f"method {self.name!r} has no options. Got {name!r}. Leave it out.")
             check_choice(name, self.options, f"options of method {self.name!r}")

@@ -22,6 +22,20 @@ posterior (triplet members *given Y*), and a cross-entropy to these soft targets
 ``joint-likelihood`` minimises :math:`-\mathrm{mean}_Y[\log g] + \log Z_f + 2 (\bar h - p)^2` with
 :math:`Z_f = 1 - \bar h (1 - \bar h)`, in the log domain; a little better on noisy classes.
 
+If a share r of the yes answers is wrong (``wrong_yes``), what was observed is another event, "the answer was yes", in
+which a label tuple is accepted with probability 1 if Y holds for it, and :math:`\rho = r Z / ((1-r)(1-Z))` if not
+(`usimul.events.noisy`). The likelihood is that of the observed event, with :math:`\rho + (1 - \rho) g` in place of g
+and :math:`\rho + (1 - \rho) Z_f` in place of :math:`Z_f`, and the posterior of a triplet's members is the one given the
+answer. The Brier risk stays that of Y itself: the kept triplets are :math:`\kappa P(\cdot \mid Y) + (1-\kappa) P`
+with :math:`\kappa = 1 - r/(1-Z)` (`usimul.mixture.signal_kept`), so for every function of a triplet
+
+.. math:: \mathrm{mean}_Y[\cdot] = \bigl(\mathrm{mean}_{yes}[\cdot] - (1-\kappa)\,E_{UUU}[\cdot]\bigr)/\kappa,
+
+where :math:`E_{UUU}` of :math:`g^2` and of :math:`(1-g)^2` has its closed form: no bias comes in. Both parts
+are non-negative in population and may be negative in a batch, so the correction is applied to both: raising g
+on the wrong triplets too, which would fit them, makes the first part negative. Companions still follow the unlabeled
+law.
+
 Assumes independent points before the event is asked about. Works at every prior. All terms but the prior term are
 unchanged when the two classes swap names, so which one is called positive is decided explicitly: from known points, if
 there are any, else from the share of predicted positives and from the anchors' shift, both with standard errors. At
@@ -53,8 +67,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from usimul.events import EVENTS, Event
+from usimul.events import EVENTS, Event, noisy
 from usimul.methods.base import Batch, Method, Objective, Orientation, Recipe, Run, register
+from usimul.mixture import signal_kept
 from usimul.risk import CORRECTIONS, Risk, correct
 from usimul.supervision import Supervision, Triplets
 from usimul.validation import InputError, check_choice, check_real
@@ -64,6 +79,7 @@ WARM_UP = 0.25  # share of the steps before the averaged posterior is good enoug
 STUCK_SPREAD = 0.05  # standard deviation of h over plain points; the saddle h = p has none
 SHARE_TOLERANCE = 0.05  # how far the share of predicted positives may be off for reasons other than sampling
 DECIDED_Z = 3.0
+CORRECTED = ("positive", "negative")  # parts; without noise the positive one is a mean of squares, never negative
 
 
 class EventModel:
@@ -117,8 +133,11 @@ class JointObjective(Objective):
         refine: bool,
         correction: str,
         prior_weight: float,
+        wrong_yes: float,
     ) -> None:
         self.event = event
+        self.observed = noisy(event, wrong_yes, prior)
+        self.kept = signal_kept(wrong_yes, event.probability(prior))
         self.prior = prior
         self.source = supervision.source
         self.likelihood = likelihood
@@ -135,6 +154,7 @@ class JointObjective(Objective):
                 "methods need unlabeled points. Got none; pass unlabeled=<row indices>."
             )
         self._model: EventModel
+        self._observed: EventModel
         self._average: nn.Module
         self._steps = 0
         self._spread = 0.0
@@ -143,7 +163,8 @@ class JointObjective(Objective):
     def begin(self, run: Run) -> None:
         """Start the weight average."""
         super().begin(run)
-        self._model = EventModel(self.event, next(run.model.parameters()).device)
+        device = next(run.model.parameters()).device
+        self._model, self._observed = EventModel(self.event, device), EventModel(self.observed, device)
         self._average = copy.deepcopy(run.model).eval().requires_grad_(False)
 
     def step(self, batch: Batch) -> Risk:
@@ -155,22 +176,29 @@ class JointObjective(Objective):
         self._spread = 0.9 * self._spread + 0.1 * float(h.detach().std(correction=0))
         off = (mean - self.prior).square()
         if self.likelihood:
-            fit = -self._model.log_probability(tuples).mean() + torch.log(self._model.mean_probability(mean))
+            fit = -self._observed.log_probability(tuples).mean() + torch.log(self._observed.mean_probability(mean))
             parts = {"likelihood": fit, "prior": 2.0 * self.prior_weight * off}
             total = parts["likelihood"] + parts["prior"]
         else:
             g = self._model.log_probability(tuples).exp()
+            second = self._model.second_moment(h)
+            fits, misses = g.square().mean(), (1.0 - g).square().mean()
+            if self.kept < 1.0:  # take out what the share of triplets that says nothing adds to the means
+                rest = 1.0 - 2.0 * self._model.mean_probability(mean) + second
+                fits = (fits - (1.0 - self.kept) * second) / self.kept
+                misses = (misses - (1.0 - self.kept) * rest) / self.kept
             parts = {
-                "positive": self.accepted * (1.0 - g).square().mean(),
-                "negative": self._model.second_moment(h) - self.accepted * g.square().mean(),
+                "positive": self.accepted * misses,
+                "negative": second - self.accepted * fits,
                 "prior": self.prior_weight * off,
             }
-            total = parts["positive"] + correct(parts["negative"], self.correction) + parts["prior"]
+            positive, negative = (correct(parts[name], self.correction) for name in CORRECTED)
+            total = positive + negative + parts["prior"]
         if self._refining:
             parts["refinement"] = self._refinement(batch)
             total = total + parts["refinement"]
         corrects = not self.likelihood and self.correction != "none"
-        return Risk(total, parts, ("negative",) if corrects else ())
+        return Risk(total, parts, CORRECTED if corrects else ())
 
     def _plain(self, scores: Mapping[str, Tensor]) -> Tensor:
         """Scores of all points of the batch that follow the unlabeled law."""
@@ -186,7 +214,7 @@ class JointObjective(Objective):
             parts = flat.split([scores.numel() for scores in batch.scores.values()])
             targets = torch.cat(
                 [
-                    self._model.posterior(part.view_as(scores)).flatten()
+                    self._observed.posterior(part.view_as(scores)).flatten()
                     if name == self.source
                     else torch.sigmoid(part)
                     for (name, scores), part in zip(batch.scores.items(), parts, strict=True)
@@ -264,6 +292,7 @@ class JointMethod(Method):
             supervision=Triplets,
             formula=formula,
             probability=True,
+            corrects_wrong_yes=True,
             uses_unlabeled=True,
             worlds=("definition1", "pair_plus_unlabeled"),
             recipe=Recipe(
@@ -302,6 +331,7 @@ class JointMethod(Method):
             refine=self.refine,
             correction=check_choice(chosen.get("correction", "none"), CORRECTIONS, "correction"),
             prior_weight=check_real(chosen["prior_weight"], "prior_weight", low=0.0),
+            wrong_yes=chosen.get("wrong_yes", 0.0),
         )
 
 

@@ -7,6 +7,9 @@ points :math:`p^2/Z`, so
 .. math::
    R_+ = E[\ell_+] - q E[\ell_+'] = p E_{P+}[\ell_+], \qquad R_- = E[\ell_-'] - p E[\ell_-] = q E_{P-}[\ell_-].
 
+If a share r of the pairs is wrong (``wrong_yes``), that is negative before positive, both shares move towards p by the
+factor :math:`\kappa = 1 - r/(p q)`, and the weights are solved for those.
+
 Works at every prior. ``pcomp-relu`` and ``pcomp-abs`` correct each part.
 
 Examples
@@ -24,14 +27,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from usimul.methods.base import Paper, register_corrected
-from usimul.mixture import compared_shares, rows_of, solve
+from usimul.mixture import acceptance_probability, compared_shares, noisy_share, rows_of, signal_kept, solve
 from usimul.risk import Term, class_terms
 from usimul.supervision import ComparedPairs, Supervision
 
 
-def pcomp_terms(supervision: Supervision, prior: float) -> Sequence[Term]:
+def pcomp_terms(supervision: Supervision, prior: float, wrong_yes: float = 0.0) -> Sequence[Term]:
     """Weights for first and second points."""
-    weights = solve(rows_of(*compared_shares(prior)), prior)
+    kept = signal_kept(wrong_yes, acceptance_probability(prior))
+    weights = solve(rows_of(*(noisy_share(share, prior, kept) for share in compared_shares(prior))), prior)
     return class_terms(weights, [("compared", (0,)), ("compared", (1,))])
 
 
@@ -50,4 +54,5 @@ register_corrected(
         "https://proceedings.mlr.press/v139/feng21d.html",
     ),
     unbiased=("",),
+    corrects_wrong_yes=True,
 )

@@ -11,6 +11,10 @@ For ``du`` it is a pair known to be dissimilar, plus unlabeled points:
 
 .. math:: R = -\frac{p_D}{D} E_{Dis}[\ell_+ - \ell_-] + E_U\Bigl[\frac{p \ell_+ - q \ell_-}{D}\Bigr].
 
+If a share r of the similar answers is wrong (``wrong_yes``), ``sd`` takes both answers to be given wrongly equally
+often, :math:`e = r p_S / (r p_S + (1-r) p_D)`; shares of positives move towards p and the weights are solved for those.
+For ``du``, r is the share of pairs that are not dissimilar.
+
 Both are undefined at prior 1/2.
 
 Examples
@@ -29,7 +33,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from usimul.methods.base import Paper, RiskMethod, register
-from usimul.mixture import rows_of, similar_share, solve
+from usimul.mixture import noisy_share, rows_of, signal_kept, similar_probability, similar_share, solve
+from usimul.noise import wrong_no_share
 from usimul.risk import Term, class_terms
 from usimul.supervision import DissimilarPairs, PairAnswers, Supervision
 
@@ -42,15 +47,19 @@ PAPER = Paper(
 )
 
 
-def sd_terms(supervision: Supervision, prior: float) -> Sequence[Term]:
+def sd_terms(supervision: Supervision, prior: float, wrong_yes: float = 0.0) -> Sequence[Term]:
     """Weights for points of similar and of dissimilar pairs."""
-    weights = solve(rows_of(similar_share(prior), 0.5), prior)
+    holds = similar_probability(prior)
+    similar = noisy_share(similar_share(prior), prior, signal_kept(wrong_yes, holds))
+    dissimilar = noisy_share(0.5, prior, signal_kept(wrong_no_share(wrong_yes, holds), 1.0 - holds))
+    weights = solve(rows_of(similar, dissimilar), prior)
     return class_terms(weights, [("similar", (0, 1)), ("dissimilar", (0, 1))])
 
 
-def du_terms(supervision: Supervision, prior: float) -> Sequence[Term]:
+def du_terms(supervision: Supervision, prior: float, wrong_yes: float = 0.0) -> Sequence[Term]:
     """Weights for points of dissimilar pairs and unlabeled points."""
-    weights = solve(rows_of(0.5, prior), prior)
+    share = noisy_share(0.5, prior, signal_kept(wrong_yes, 1.0 - similar_probability(prior)))
+    weights = solve(rows_of(share, prior), prior)
     return class_terms(weights, [("dissimilar", (0, 1)), ("unlabeled", (0,))])
 
 
@@ -64,6 +73,7 @@ register(
         paper=PAPER,
         unbiased=("",),
         defined_at_half=False,
+        corrects_wrong_yes=True,
     ),
     module=__name__,
 )
@@ -77,6 +87,7 @@ register(
         paper=PAPER,
         unbiased=("",),
         defined_at_half=False,
+        corrects_wrong_yes=True,
         needs_unlabeled=True,
     ),
     module=__name__,

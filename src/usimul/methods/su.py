@@ -8,6 +8,9 @@ so with D = p - q
    R_+ = \frac{p_S}{D} E_S[\ell_+] - \frac{q}{D} E_U[\ell_+] = p E_{P+}[\ell_+], \qquad
    R_- = -\frac{p_S}{D} E_S[\ell_-] + \frac{p}{D} E_U[\ell_-] = q E_{P-}[\ell_-].
 
+If a share r of the pairs is wrong (``wrong_yes``), :math:`p_S/D` becomes :math:`p_S/(\kappa D)` with
+:math:`\kappa = 1 - r/(2 p q)`, and the weights of the unlabeled points change to match.
+
 Undefined at prior 1/2, where a pair's points follow the unlabeled law.
 
 Examples
@@ -27,14 +30,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from usimul.methods.base import Paper, register_corrected
-from usimul.mixture import rows_of, similar_share, solve
+from usimul.mixture import noisy_share, rows_of, signal_kept, similar_probability, similar_share, solve
 from usimul.risk import Term, class_terms
 from usimul.supervision import SimilarPairs, Supervision
 
 
-def su_terms(supervision: Supervision, prior: float) -> Sequence[Term]:
+def su_terms(supervision: Supervision, prior: float, wrong_yes: float = 0.0) -> Sequence[Term]:
     """Weights for points of similar pairs and unlabeled points."""
-    weights = solve(rows_of(similar_share(prior), prior), prior)
+    share = noisy_share(similar_share(prior), prior, signal_kept(wrong_yes, similar_probability(prior)))
+    weights = solve(rows_of(share, prior), prior)
     return class_terms(weights, [("similar", (0, 1)), ("unlabeled", (0,))])
 
 
@@ -55,4 +59,5 @@ register_corrected(
     unbiased=("",),
     defined_at_half=False,
     needs_unlabeled=True,
+    corrects_wrong_yes=True,
 )

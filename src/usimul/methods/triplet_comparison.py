@@ -7,6 +7,9 @@ for these three laws those with the least sum of squares are taken:
 
 .. math:: R = \sum_i \alpha^+_i E_i[\ell_+] + \alpha^-_i E_i[\ell_-].
 
+If a share r of the yes answers is wrong (``wrong_yes``), both answers are taken to be given wrongly equally often,
+:math:`e = r Z / (r Z + (1-r) p q)`; the shares of the middle points move towards p, those of the outer ones stay p.
+
 Undefined at prior 1/2, where all three laws are equal.
 
 Examples
@@ -25,14 +28,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from usimul.methods.base import Paper, RiskMethod, register
-from usimul.mixture import anchor_share, rows_of, solve
+from usimul.mixture import acceptance_probability, anchor_share, noisy_share, rows_of, signal_kept, solve
+from usimul.noise import wrong_no_share
 from usimul.risk import Term, class_terms
 from usimul.supervision import Supervision, TripletAnswers
 
 
-def triplet_comparison_terms(supervision: Supervision, prior: float) -> Sequence[Term]:
+def triplet_comparison_terms(supervision: Supervision, prior: float, wrong_yes: float = 0.0) -> Sequence[Term]:
     """Weights for outer points (pooled over both answers) and for the middle point after each answer."""
-    outer, yes, no = solve(rows_of(prior, anchor_share(prior), 1.0 - prior), prior)
+    holds = acceptance_probability(prior)
+    after_yes = noisy_share(anchor_share(prior), prior, signal_kept(wrong_yes, holds))
+    after_no = noisy_share(1.0 - prior, prior, signal_kept(wrong_no_share(wrong_yes, holds), 1.0 - holds))
+    outer, yes, no = solve(rows_of(prior, after_yes, after_no), prior)
     share = len(supervision.sources()["first"]) / supervision.n_tuples
     return class_terms(
         [share * outer, (1.0 - share) * outer, yes, no],
@@ -56,6 +63,7 @@ register(
         ),
         unbiased=("",),
         defined_at_half=False,
+        corrects_wrong_yes=True,
     ),
     module=__name__,
 )

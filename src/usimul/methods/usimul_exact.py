@@ -11,7 +11,11 @@ With c = Z/D (D = p - q, Z = 1 - p q) the two class parts are
 where :math:`E_P` is estimated by :math:`(1-\lambda)` times the mean over unlabeled points plus :math:`\lambda` times
 the mean over companions. ``usimul-exact-abs`` and ``-relu`` correct each class part, non-negative in population.
 
-In the world ``pair_plus_unlabeled`` c = pS/D with pS = p^2 + q^2, and lambda = 0: companions are no plain draws there.
+If a share r of the yes answers is wrong (``wrong_yes``), the anchors' share is only :math:`\kappa = 1 - r/(1-Z)` times
+as far from p, and the companions still follow the unlabeled law: c becomes :math:`Z/(\kappa D)`, all else stays.
+
+In the world ``pair_plus_unlabeled`` c = pS/D with pS = p^2 + q^2 in place of Z, and lambda = 0:
+companions are no plain draws there.
 
 Option ``lam``: ``"sizes"`` (default) weighs all plain draws equally, lambda = 2N/(2N + N_U); ``"optimal"`` re-estimates
 the variance-optimal value after every epoch; a number in [0, 1] fixes it. At 1 no unlabeled points are needed.
@@ -40,16 +44,27 @@ from torch import Tensor
 
 from usimul.losses import Loss, get_loss
 from usimul.methods.base import Batch, Method, Objective, Recipe, RiskObjective, register
-from usimul.mixture import anchor_share, pair_anchor_share, rows_of, solve
+from usimul.mixture import (
+    acceptance_probability,
+    anchor_share,
+    noisy_share,
+    pair_anchor_share,
+    rows_of,
+    signal_kept,
+    similar_probability,
+    solve,
+)
 from usimul.risk import Risk, Term
 from usimul.supervision import Supervision, Triplets
 from usimul.validation import InputError, check_real
 
 
-def position_aware_terms(supervision: Supervision, prior: float, lam: float) -> Sequence[Term]:
+def position_aware_terms(supervision: Supervision, prior: float, lam: float, wrong_yes: float = 0.0) -> Sequence[Term]:
     """Terms of the position-aware risk with a share ``lam`` of the plain mean taken from the companions."""
     in_pairs = supervision.world == "pair_plus_unlabeled"
     share = pair_anchor_share(prior) if in_pairs else anchor_share(prior)
+    holds = similar_probability(prior) if in_pairs else acceptance_probability(prior)
+    share = noisy_share(share, prior, signal_kept(wrong_yes, holds))
     weights = solve(rows_of(share, prior), prior)
     sources: list[tuple[str, tuple[int, ...], int, float]] = [("triplets", (0,), 0, 1.0)]
     if lam > 0:
@@ -73,16 +88,19 @@ def default_lam(supervision: Supervision) -> float:
 class OptimalLamObjective(Objective):
     """Terms whose lambda follows the sample moments of d = l+ - l- in the last epoch, never of the current batch."""
 
-    def __init__(self, supervision: Supervision, prior: float, loss: Loss, correction: str) -> None:
+    def __init__(
+        self, supervision: Supervision, prior: float, loss: Loss, correction: str, wrong_yes: float = 0.0
+    ) -> None:
         self.supervision = supervision
         self.prior = prior
+        self.wrong_yes = wrong_yes
         self.risk = RiskObjective([], loss, correction)
         self._seen: list[Tensor] = []
         self._use(default_lam(supervision))
 
     def _use(self, lam: float) -> None:
         self.lam = lam
-        self.risk.terms = list(position_aware_terms(self.supervision, self.prior, lam))
+        self.risk.terms = list(position_aware_terms(self.supervision, self.prior, lam, self.wrong_yes))
 
     def step(self, batch: Batch) -> Risk:
         """Evaluate the terms and note the batch's moments."""
@@ -116,13 +134,16 @@ class PositionAwareMethod(Method):
             unbiased=("definition1", "pair_plus_unlabeled"),
             defined_at_half=False,
             uses_unlabeled=True,
+            corrects_wrong_yes=True,
             # Few large batches and strong decay: the weights magnify noise, and a net that may fit it does.
             recipe=Recipe(loss="sigmoid", batch_size=1024, min_steps=800, optimizer="adamw", lr=2e-4, weight_decay=5.0),
             options={"lam": "sizes"},
         )
         self.correction = correction
 
-    def terms(self, supervision: Supervision, prior: float, lam: float | str = "sizes") -> Sequence[Term]:
+    def terms(
+        self, supervision: Supervision, prior: float, lam: float | str = "sizes", wrong_yes: float = 0.0
+    ) -> Sequence[Term]:
         """Return the risk's terms for a fixed lambda."""
         if isinstance(lam, str) and lam not in ("sizes", "optimal"):
             raise InputError(f"`lam` must be 'sizes', 'optimal', or a number in [0, 1]. Got {lam!r}.")
@@ -136,7 +157,7 @@ class PositionAwareMethod(Method):
                 f"method {self.name!r} needs unlabeled points, unless lam=1 in world 'definition1'. "
                 f"Got none, and lam={share:g}."
             )
-        return position_aware_terms(supervision, prior, share)
+        return position_aware_terms(supervision, prior, share, wrong_yes)
 
     def objective(
         self,
@@ -147,12 +168,13 @@ class PositionAwareMethod(Method):
         options: Mapping[str, Any] | None = None,
     ) -> Objective:
         """Return the terms with a fixed lambda, or with one that follows the sample moments."""
-        lam = self.resolve_options(options)["lam"]
+        chosen = self.resolve_options(options)
+        lam, wrong_yes = chosen["lam"], chosen.get("wrong_yes", 0.0)
         function = get_loss(loss or self.recipe.loss)
-        terms = self.terms(supervision, prior, lam)
+        terms = self.terms(supervision, prior, lam, wrong_yes)
         adaptive = lam == "optimal" and 0.0 < default_lam(supervision) < 1.0
         if adaptive:
-            return OptimalLamObjective(supervision, prior, function, self.correction)
+            return OptimalLamObjective(supervision, prior, function, self.correction, wrong_yes)
         return RiskObjective(terms, function, self.correction)
 
 

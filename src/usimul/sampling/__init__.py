@@ -81,11 +81,12 @@ def draw(
     posterior: ArrayLike | None = None,
     prior: float | None = None,
     random_state: RandomState = None,
+    wrong_yes: float = 0.0,
 ) -> Supervision:
     """Draw supervision of a given kind from labels, with the defaults of its sampler.
 
     The sampler is the one that the class names in ``sampler``. Kinds without unlabeled points ignore ``n_unlabeled``;
-    kinds without confidences ignore ``posterior``.
+    kinds without confidences ignore ``posterior``, and kinds without yes answers ``wrong_yes``.
 
     Examples
     --------
@@ -105,6 +106,8 @@ def draw(
     sampler = _SAMPLERS[kind.sampler]
     takes = inspect.signature(sampler).parameters
     options: dict[str, Any] = {"prior": prior, "random_state": random_state}
+    if "wrong_yes" in takes:
+        options["wrong_yes"] = wrong_yes
     if "n_unlabeled" in takes:
         options["n_unlabeled"] = n_unlabeled
     if "posterior" in takes:

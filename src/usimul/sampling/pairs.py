@@ -9,7 +9,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from usimul.events import EVENTS
+from usimul.events import EVENTS, Event
+from usimul.mixture import signal_kept
+from usimul.noise import flip_rate_of
 from usimul.sampling.pool import Pool, RandomState, sample_event
 from usimul.supervision import (
     ComparedPairs,
@@ -43,8 +45,11 @@ def sample_similar_pairs(
     prior: float | None = None,
     replace: bool = True,
     random_state: RandomState = None,
+    wrong_yes: float = 0.0,
 ) -> SimilarPairs:
     r"""Draw similar pairs, :math:`[p^2 P_+ P_+' + q^2 P_- P_-']/p_S`, and unlabeled points.
+
+    A share ``wrong_yes`` of the pairs is expected to be dissimilar.
 
     Examples
     --------
@@ -53,7 +58,7 @@ def sample_similar_pairs(
     """
     n, n_unlabeled = check_count(n, "n"), check_count(n_unlabeled, "n_unlabeled", low=0)
     pool = Pool(y, prior, replace=replace, random_state=random_state)
-    return sample_event(SimilarPairs, EVENTS["similar-pair"], pool, n, n_unlabeled=n_unlabeled)
+    return sample_event(SimilarPairs, EVENTS["similar-pair"], pool, n, n_unlabeled=n_unlabeled, wrong_yes=wrong_yes)
 
 
 def sample_dissimilar_pairs(
@@ -64,11 +69,17 @@ def sample_dissimilar_pairs(
     prior: float | None = None,
     replace: bool = True,
     random_state: RandomState = None,
+    wrong_yes: float = 0.0,
 ) -> DissimilarPairs:
-    r"""Draw dissimilar pairs, :math:`[P_+ P_-' + P_- P_+']/2`, and unlabeled points."""
+    r"""Draw dissimilar pairs, :math:`[P_+ P_-' + P_- P_+']/2`, and unlabeled points.
+
+    A share ``wrong_yes`` of the pairs is expected to be similar.
+    """
     n, n_unlabeled = check_count(n, "n"), check_count(n_unlabeled, "n_unlabeled", low=0)
     pool = Pool(y, prior, replace=replace, random_state=random_state)
-    return sample_event(DissimilarPairs, EVENTS["dissimilar-pair"], pool, n, n_unlabeled=n_unlabeled)
+    return sample_event(
+        DissimilarPairs, EVENTS["dissimilar-pair"], pool, n, n_unlabeled=n_unlabeled, wrong_yes=wrong_yes
+    )
 
 
 def sample_compared_pairs(
@@ -79,21 +90,31 @@ def sample_compared_pairs(
     prior: float | None = None,
     replace: bool = True,
     random_state: RandomState = None,
+    wrong_yes: float = 0.0,
 ) -> ComparedPairs:
     r"""Draw compared pairs, :math:`[p^2 P_+ P_+' + p q P_+ P_-' + q^2 P_- P_-']/Z`, and unlabeled points.
 
     Independent pairs of which those with labels (-, +) are thrown away. Turning those around instead (as some public
-    code does) has another law, for which the Pcomp risk is biased.
+    code does) has another law, for which the Pcomp risk is biased. A share ``wrong_yes`` of the pairs is expected to
+    have labels (-, +) after all.
     """
     n, n_unlabeled = check_count(n, "n"), check_count(n_unlabeled, "n_unlabeled", low=0)
     pool = Pool(y, prior, replace=replace, random_state=random_state)
-    return sample_event(ComparedPairs, EVENTS["compared-pair"], pool, n, n_unlabeled=n_unlabeled)
+    return sample_event(ComparedPairs, EVENTS["compared-pair"], pool, n, n_unlabeled=n_unlabeled, wrong_yes=wrong_yes)
 
 
 def sample_pair_answers(
-    y: ArrayLike, n: int, *, prior: float | None = None, replace: bool = True, random_state: RandomState = None
+    y: ArrayLike,
+    n: int,
+    *,
+    prior: float | None = None,
+    replace: bool = True,
+    random_state: RandomState = None,
+    wrong_yes: float = 0.0,
 ) -> PairAnswers:
     """Draw independent pairs, and answer whether the two points share their class.
+
+    With a share ``wrong_yes`` of wrong similar answers, dissimilar ones are wrong at the same rate of flips.
 
     Examples
     --------
@@ -103,16 +124,27 @@ def sample_pair_answers(
     """
     rows, labels, pool = _independent(y, n, 2, prior, replace, random_state)
     values = np.where(labels[:, 0] == labels[:, 1], 1.0, -1.0)
+    values = _flip(values, EVENTS["similar-pair"], pool, wrong_yes)
     return PairAnswers(rows, values=values, n_points=pool.n_points)
 
 
 def sample_triplet_answers(
-    y: ArrayLike, n: int, *, prior: float | None = None, replace: bool = True, random_state: RandomState = None
+    y: ArrayLike,
+    n: int,
+    *,
+    prior: float | None = None,
+    replace: bool = True,
+    random_state: RandomState = None,
+    wrong_yes: float = 0.0,
 ) -> TripletAnswers:
-    """Draw independent triples and answer "is x2 at least as close to x1 as x3?", closeness being the same class."""
+    """Draw independent triples and answer "is x2 at least as close to x1 as x3?", closeness being the same class.
+
+    With a share ``wrong_yes`` of wrong yes answers, no answers are wrong at the same rate of flips.
+    """
     rows, labels, pool = _independent(y, n, 3, prior, replace, random_state)
     first, second, third = labels.T
     values = np.where((first == third) & (first != second), -1.0, 1.0)
+    values = _flip(values, EVENTS["triplet"], pool, wrong_yes)
     return TripletAnswers(rows, values=values, n_points=pool.n_points)
 
 
@@ -189,3 +221,11 @@ def _independent(
     labels = pool.labels(n, width)
     (rows,) = pool.rows(labels)
     return rows, labels, pool
+
+
+def _flip(values: FloatArray, statement: Event, pool: Pool, wrong_yes: float) -> FloatArray:
+    """Turn answers around at the rate of flips that makes a share ``wrong_yes`` of the yes answers wrong."""
+    holds = statement.probability(pool.prior)
+    if signal_kept(wrong_yes, holds) == 1.0:
+        return values
+    return np.where(pool.rng.random(values.shape) < flip_rate_of(wrong_yes, holds), -values, values)

@@ -8,7 +8,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from usimul.events import Event
+from usimul.events import Event, noisy
 from usimul.supervision import Supervision
 from usimul.validation import InputError, IntArray, check_labels, check_prior, check_seed
 
@@ -121,9 +121,20 @@ class Pool:
 
 
 def sample_event(
-    kind: type[Kind], event: Event, pool: Pool, n: int, *, n_unlabeled: int, world: str | None = None
+    kind: type[Kind],
+    event: Event,
+    pool: Pool,
+    n: int,
+    *,
+    n_unlabeled: int,
+    world: str | None = None,
+    wrong_yes: float = 0.0,
 ) -> Kind:
-    """Ask about tuples of independent points and keep those of which the event is observed: any event, any kind."""
-    labels, n_asked = pool.event_labels(event, n)
+    """Ask about tuples of independent points and keep those of which the event is observed: any event, any kind.
+
+    A share ``wrong_yes`` of what is kept is expected to be wrong: the annotator never says a wrong no, and wrong yes
+    answers as often as that takes.
+    """
+    labels, n_asked = pool.event_labels(noisy(event, wrong_yes, pool.prior), n)
     rows, unlabeled = pool.rows(labels, pool.labels(n_unlabeled))
     return kind(rows, unlabeled=unlabeled, n_points=pool.n_points, world=world, n_asked=n_asked, n_accepted=n)

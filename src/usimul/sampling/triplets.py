@@ -32,6 +32,7 @@ def sample_triplets(
     replace: bool = True,
     random_state: RandomState = None,
     release_shares: tuple[float, float] | None = None,
+    wrong_yes: float = 0.0,
 ) -> Triplets:
     r"""Draw uncertain-similarity triplets, and unlabeled points, from a labeled pool.
 
@@ -75,6 +76,9 @@ def sample_triplets(
         Seed or generator.
     release_shares
         (s_US, s_U) for the world ``release``. None is known at prior 0.4 only: (0.341, 0.834).
+    wrong_yes
+        Share r of triplets for which the statement does not hold, in expectation. The others, and these, follow their
+        laws exactly. Right tuples are always accepted, so that a share Z/(1 - r) of those asked about is.
 
     Returns
     -------
@@ -103,13 +107,16 @@ def sample_triplets(
         raise InputError(
             f"`release_shares` belongs to world='release' only. Got it with world={world!r}; leave it out."
         )
+    if wrong_yes and world == "release":
+        raise InputError("`wrong_yes` has no meaning in world 'release', where nothing is asked. Leave it out.")
     pool = Pool(y, prior, replace=replace, random_state=random_state)
     if world == "release":
         share, share_u = _release_shares(release_shares, pool.prior)
         labels, labels_u = pool.exact_labels(share, n, 3), pool.exact_labels(share_u, n_unlabeled)
         rows, unlabeled = pool.rows(labels, labels_u)
         return Triplets(rows, unlabeled=unlabeled, n_points=pool.n_points, world=world)
-    triplets = sample_event(Triplets, EVENTS[_WORLD_EVENTS[world]], pool, n, n_unlabeled=n_unlabeled, world=world)
+    event = EVENTS[_WORLD_EVENTS[world]]
+    triplets = sample_event(Triplets, event, pool, n, n_unlabeled=n_unlabeled, world=world, wrong_yes=wrong_yes)
     # Nobody is asked in the other world: its pairs are known to be similar before the third point joins them.
     return triplets if world == "definition1" else dataclasses.replace(triplets, n_asked=None, n_accepted=None)
 
