@@ -26,6 +26,7 @@ from usimul.models import ModelSpec, build_model
 from usimul.posterior import fit_posterior
 from usimul.risk import estimate_error
 from usimul.sampling import draw, needs_posterior
+from usimul.splits import inside, pool_split
 from usimul.supervision import Labels, Supervision, Triplets
 from usimul.training import Epoch, Fitted, check_recipe, score_sources, scores, train
 from usimul.validation import (
@@ -52,6 +53,8 @@ LINEAR_RATE, LINEAR_DECAY = 1e-2, 1e-3
 
 AUTO_METHODS = ("joint", "joint-plain", "joint-likelihood")
 AUTO_MODELS = ("mlp", "mlp-dropout")
+MOST_DROPPED = 0.1  # share of the tuples that a split of the points may cost; else tuples are split
+
 AUTO_CANDIDATES = tuple((method, model) for method in AUTO_METHODS for model in AUTO_MODELS)
 
 FEW_TUPLES = 30  # fewer leave a standard error of a tenth or more
@@ -259,6 +262,7 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
         generator = check_seed(self.random_state)
         seed = int(generator.integers(2**31 - 100))
         sup.check_pool(len(pool))
+        sup = replace(sup, n_points=len(pool))
         for method in methods:
             method.check(sup, prior)
         if prior is not None:
@@ -413,8 +417,16 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
         return pool.moments(by_feature=kind == "feature")
 
     def _hold_out(self, sup: Supervision, prior: float | None, seed: int) -> tuple[Supervision, Supervision]:
-        """Split off the tuples that judge, and make sure, before any training, that they can."""
-        part, held_out = sup.split(self.validation_fraction, np.random.default_rng(seed))
+        """Split off the tuples that judge, and make sure, before any training, that they can.
+
+        Points are divided where few tuples are lost by it, so that no point that judges is trained on; else tuples are.
+        """
+        split = pool_split(sup, self.validation_fraction, np.random.default_rng(seed))
+        if split.n_test >= 2 and split.n_train and split.dropped_share <= MOST_DROPPED:
+            part, held_out, self.held_out_ = inside(sup, split.train), inside(sup, split.test), "points"
+        else:
+            part, held_out = sup.split(self.validation_fraction, np.random.default_rng(seed))
+            self.held_out_ = "tuples"
         if held_out.n_tuples < 2:
             raise InputError(
                 f"too few held-out tuples to choose without labels: a share of {self.validation_fraction:g} of "
