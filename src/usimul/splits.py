@@ -240,7 +240,7 @@ def _blocks(sup: Supervision, k: int, rng: np.random.Generator) -> IntArray:
 
     # Alike components stand together; of each k in a row every block gets one, by a permutation of its own.
     small = np.flatnonzero(~large)
-    small = small[np.lexsort((rng.random(small.size), plain[small], points[small], tuples[small]))]
+    small = small[np.lexsort((rng.random(small.size), -plain[small], -points[small], -tuples[small]))]
     dealt = np.argsort(rng.random((-(-small.size // k), k)), axis=1).ravel()[: small.size]
     block_of_part = np.zeros(n_parts, dtype=np.int64)
     block_of_part[small] = dealt
