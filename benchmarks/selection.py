@@ -1,12 +1,12 @@
 """Choosing without labels against choosing on test labels; what is measured is not run again.
 
-    USIMUL_DATA=<data folder> OMP_NUM_THREADS=1 python benchmarks/selection.py [--only mnist ...] [--seeds 0 ...] [--table]
+    USIMUL_DATA=<data folder> OMP_NUM_THREADS=1 python benchmarks/selection.py [--only SET ...] [--seeds 0 ...]
 
-Every training appends one JSON line to ``benchmarks/results/selection.jsonl``; ``selection.md`` is made from the lines.
+Every training appends one JSON line to ``benchmarks/results/selection.jsonl``; ``selection.md`` is made of them.
 
-Eight candidates are trained on the same part of the tuples, after the pool was divided. The label-free choice is the one
-of least estimated error on the held-out part, the oracle's the one of best test accuracy; both are then compared by test
-accuracy, as trained, so that the difference is the price of not seeing labels and nothing else.
+Eight candidates are trained on the same part of the tuples, after the pool was divided. The label-free choice is the
+one of least estimated error on the held-out part, the oracle's the one of best test accuracy; both are then compared by
+test accuracy, as trained, so that the difference is the price of not seeing labels and nothing else.
 """
 
 from __future__ import annotations
@@ -202,7 +202,8 @@ def table(rows: list[dict[str, Any]]) -> str:
         ),
         "",
     ]
-    head = "set, method, seeds, held out (dropped), any, position-aware, label-free, oracle, gap, SE, off".split(", ")
+    head = ["set", "method", "seeds", "held out (dropped)", "any", "position-aware", "label-free", "oracle", "gap"]
+    head += ["SE", "off"]
     out += [_line(head), _line(["---"] * len(head))]
     gaps: dict[str, list[float]] = {}
     for data, method in product(SIZES, METHODS):

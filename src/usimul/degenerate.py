@@ -37,7 +37,7 @@ def degenerate(scores: ArrayLike, prior: float | None = None) -> str | None:
     --------
     >>> degenerate([-1.0, 0.5, 2.0, -3.0], 0.4)
     >>> degenerate([0.2, 0.2, 0.2], 0.4)
-    "all scores are the same (0.2), so they carry no information. Try method 'joint', more tuples, or more epochs."
+    "all scores are the same (0.2), all points positive: they carry no information. Try method 'joint', ..."
     """
     values = np.asarray(scores, dtype=np.float64).ravel()
     if np.isnan(values).any():
@@ -46,14 +46,16 @@ def degenerate(scores: ArrayLike, prior: float | None = None) -> str | None:
         return None
     low, high = float(values.min()), float(values.max())
     if values.size > 1 and high - low <= FLAT * max(abs(low), abs(high)):
-        return f"all scores are the same ({high:.4g}), so they carry no information. {ADVICE}"
+        which = "positive" if high >= 0 else "negative"
+        return f"all scores are the same ({high:.4g}), all points {which}: they carry no information. {ADVICE}"
     return degenerate_share(float(np.mean(values >= 0)), prior, values.size)
 
 
 def degenerate_share(share: float, prior: float | None, n: int | None = None) -> str | None:
-    """`degenerate` from the share of predicted positives among ``n`` points; ``n`` None leaves out the last check.
+    """`degenerate` from the share of predicted positives among ``n`` points; without ``n`` the last check is left out.
 
-    A classifier that calls a share s positive where p are is wrong on at least abs(s - p) of the points.
+    A classifier that calls a share s positive where p are is wrong on at least abs(s - p) of the points. What three
+    standard errors of the share of positives among n points explain is never held against it.
 
     >>> degenerate_share(0.01, 0.4)[:46]
     'the classifier calls nearly all points negativ'
@@ -62,6 +64,9 @@ def degenerate_share(share: float, prior: float | None, n: int | None = None) ->
     whatever the rest is like; always saying negative has 0.40 wrong. Try method 'joint', more tuples, or more epochs.
     """
     smaller = 0.0 if prior is None else min(check_prior(prior), 1.0 - prior)
+    by_chance = 0.0 if prior is None or n is None else 3.0 * math.sqrt(prior * (1.0 - prior) / n)
+    if prior is not None and abs(share - prior) <= by_chance:
+        return None
     limit = NEARLY_CONSTANT * smaller
     if not limit < share < 1.0 - limit:
         which = "positive" if share > 0.5 else "negative"
@@ -71,7 +76,7 @@ def degenerate_share(share: float, prior: float | None, n: int | None = None) ->
         )
     if prior is None or n is None:
         return None
-    least = abs(share - prior) - 3.0 * math.sqrt(prior * (1.0 - prior) / n)
+    least = abs(share - prior) - by_chance
     if least < WRONG_FOR_SURE * smaller:
         return None
     return (

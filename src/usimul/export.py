@@ -40,6 +40,8 @@ FORMAT = "usimul-model"
 FORMAT_VERSION = 1
 
 WEIGHTS, DESCRIPTION, CARD = "weights.safetensors", "model.json", "README.md"
+LATER: dict[str, Any] = {"auto_": list, "held_out_": (str, type(None)), "stopped_": bool}
+"""What models have only sometimes, or since a later version of the library, with its kinds of value."""
 TRAINED_ON = ("n_tuples_", "n_unlabeled_", "world_", "from_labels_")
 
 _CLASSES: dict[str, type[WeakClassifier]] = {c.__name__: c for c in (USimULClassifier, WeakClassifier)}
@@ -222,8 +224,9 @@ def _describe(estimator: WeakClassifier, weights: bytes) -> dict[str, Any]:
         "weights": {"file": WEIGHTS, "bytes": len(weights), "sha256": hashlib.sha256(weights).hexdigest()},
     }
     description.update({name: _plain(getattr(estimator, name)) for name in fitted})
-    if hasattr(estimator, "auto_"):
-        description["auto_"] = _plain(estimator.auto_)
+    for name in LATER:
+        if hasattr(estimator, name):
+            description[name] = _plain(getattr(estimator, name))
     return description
 
 
@@ -280,6 +283,8 @@ def _card(d: Mapping[str, Any], name: str) -> str:
     if d["params"].get("method") == "auto" and d["interrupted_"]:  # else the best is trained again, on all
         chosen = "candidate"
     held_out_note = f"; a part of them was held out to choose the {chosen} without labels" if chosen else ""
+    if chosen and d.get("held_out_"):
+        held_out_note += f", divided by {d['held_out_']}"
     prior = "none, the method needs none" if d["prior_"] is None else f"{d['prior_']:g}"
     share = "with the share of positives that they have" if d["prior_"] is None else "at the prior above"
     return f"""# {name}
@@ -396,8 +401,9 @@ class _Reader:
         made.n_epochs_ = self.get("n_epochs_", int)
         made.n_restarts_ = self.get("n_restarts_", int)
         made.interrupted_ = self.get("interrupted_", bool)
-        if "auto_" in self.content:
-            made.auto_ = self.get("auto_", list)
+        for name, kinds in LATER.items():
+            if name in self.content:
+                setattr(made, name, self.get(name, kinds))
         return made
 
     def _prior(self, method: Method) -> float | None:

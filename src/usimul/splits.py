@@ -6,13 +6,13 @@ nothing is lost while they are small: with each point used once, every triplet i
 component (they arise when triplets are more than a sixth of the points) is cut into blocks of equal size across as few
 tuples as simple heuristics manage, and what is cut is dropped and counted.
 
-**Why this does not bias the tuples.** No label is looked at, but which tuples exist follows from answers, so a rule that
-prefers some components or points is not innocent: points in many accepted tuples are more often of the frequent class.
-Therefore every component lands in every block with the same probability 1/k, whatever its size, and the k blocks of a cut
-component are dealt at random. So each point, each unlabeled row and each tuple that is not cut is on the test side with
-the same probability. Only the dropped tuples can bias, by at most their share (in total variation). A cut that looked for
-communities could do worse in dense hypergraphs, because points of one class share more triplets; hence points are dealt
-at random there, see `DENSE`.
+**Why this does not bias the tuples.** No label is looked at, but which tuples exist follows from answers, so a rule
+that prefers some components or points is not innocent: points in many accepted tuples are more often of the frequent
+class. Therefore every component lands in every block with the same probability 1/k, whatever its size, and the k blocks
+of a cut component are dealt at random. So each point, each unlabeled row and each tuple that is not cut is on the test
+side with the same probability. Only the dropped tuples can bias, by at most their share (in total variation). A cut
+that looked for communities could do worse in dense hypergraphs, because points of one class share more triplets; hence
+points are dealt at random there, see `DENSE`.
 """
 
 from __future__ import annotations
@@ -107,8 +107,8 @@ def pool_split(supervision: Supervision, fraction: float = 0.2, random_state: An
 class PoolKFold:
     """k folds of the pool for scikit-learn: in each, no test row is in a training tuple.
 
-    ``split(X, sup)`` yields row numbers of the pool; scikit-learn then restricts the supervision to them. Use it as ``cv=``
-    of ``cross_val_score``, ``GridSearchCV`` and others, where folds of single rows would keep 1/k^3 of the triplets.
+    ``split(X, sup)`` yields row numbers of the pool; scikit-learn then restricts the supervision to them. Use it as
+    ``cv=`` of ``cross_val_score``, ``GridSearchCV`` and others; folds of single rows would keep 1/k^3 of the triplets.
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ def _simple(fraction: float) -> Fraction:
     if rare >= 1 / MOST_BLOCKS:
         return Fraction(fraction).limit_denominator(MOST_BLOCKS)
     share = Fraction(1, min(100, round(1 / rare)))
-    return share if fraction < 0.5 else 1 - share
+    return share if fraction < 0.5 else Fraction(1) - share
 
 
 def inside(supervision: Supervision, rows: Any) -> Supervision:
@@ -194,8 +194,8 @@ def check_leak(train: Supervision, test: Supervision) -> int:
     shared = int(np.intersect1d(used, judged, assume_unique=True).size)
     if shared:
         warnings.warn(
-            f"{shared} of the {judged.size} points that judge were trained on: an error estimated on them is too low where "
-            "the network memorises points. Divide the pool first: usimul.splits.pool_split.",
+            f"{shared} of the {judged.size} points that judge were trained on: an error estimated on them is too low "
+            "where the network memorises points. Divide the pool first: usimul.splits.pool_split.",
             LeakWarning,
             stacklevel=2,
         )
@@ -244,7 +244,7 @@ def _blocks(sup: Supervision, k: int, rng: np.random.Generator) -> IntArray:
     dealt = np.argsort(rng.random((-(-small.size // k), k)), axis=1).ravel()[: small.size]
     block_of_part = np.zeros(n_parts, dtype=np.int64)
     block_of_part[small] = dealt
-    blocks = block_of_part[part]
+    blocks: IntArray = block_of_part[part]
     for number in np.flatnonzero(large):
         members = np.flatnonzero(part == number)
         place = np.full(n_points, -1)

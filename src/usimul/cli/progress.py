@@ -1,4 +1,4 @@
-"""Progress of training as one line on stderr."""
+"""Progress of long work as one line on stderr."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tqdm import tqdm
 if TYPE_CHECKING:
     from usimul.training import Epoch
 
-__all__ = ["EpochBar"]
+__all__ = ["CountBar", "EpochBar"]
 
 
 class EpochBar:
@@ -49,3 +49,30 @@ class EpochBar:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+class CountBar:
+    """A callback of (done, total): one bar. Silent off a terminal."""
+
+    def __init__(self, name: str, unit: str) -> None:
+        self._name, self._unit = name, unit
+        self._bar: Any = None
+
+    def __call__(self, done: int, total: int) -> None:
+        """Show how many are done."""
+        if self._bar is None:
+            self._bar = tqdm(
+                desc=self._name, total=total, unit=self._unit, disable=None, leave=False, dynamic_ncols=True
+            )
+        self._bar.n = done
+        self._bar.refresh()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None
