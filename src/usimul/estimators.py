@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from usimul.batching import Pool, as_pool, check_device, n_steps_per_epoch
 from usimul.class_prior import prior_conflict
+from usimul.degenerate import degenerate
 from usimul.mapped import is_mapped
 from usimul.methods import get_method, risk_terms
 from usimul.methods.base import Method, Orientation, Recipe
@@ -27,6 +28,7 @@ from usimul.noise import disagreement
 from usimul.posterior import fit_posterior
 from usimul.risk import estimate_error
 from usimul.sampling import draw, needs_posterior
+from usimul.splits import inside, pool_split
 from usimul.supervision import Labels, Supervision, Triplets
 from usimul.training import Epoch, Fitted, check_recipe, score_sources, scores, train
 from usimul.validation import (
@@ -55,6 +57,8 @@ LINEAR_RATE, LINEAR_DECAY = 1e-2, 1e-3
 
 AUTO_METHODS = ("joint", "joint-plain", "joint-likelihood")
 AUTO_MODELS = ("mlp", "mlp-dropout")
+MOST_DROPPED = 0.1  # share of the tuples that a split of the points may cost; else tuples are split
+
 AUTO_CANDIDATES = tuple((method, model) for method in AUTO_METHODS for model in AUTO_MODELS)
 
 FEW_TUPLES = 30  # fewer leave a standard error of a tenth or more
@@ -108,11 +112,13 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
     epochs, batch_size, lr, weight_decay, optimizer, schedule
         Training settings; None takes the method's recipe, which lengthens training on small data.
     selection
-        ``"last"`` epoch, or the epoch with the least ``"label-free"`` risk on held-out tuples. Tuples are held out,
-        not points: most of their points were trained on in other tuples. The risk ranks epochs and candidates; as an
-        estimate of the error it is too low where the network memorises points. Judge on tuples over new points.
+        ``"last"`` epoch, or the epoch with the least ``"label-free"`` risk on held-out points, see ``held_out_``. The
+        least of many estimates is a little too low; to judge, take tuples over new points.
+    patience
+        With ``selection="label-free"``: stop when the held-out risk has not improved for so many epochs. The schedule
+        of the rate is that of all epochs, so leave it room: the joint kinds learn most in their second half.
     validation_fraction
-        Share of the tuples held out when something is chosen without labels.
+        Share of the points, and so of the tuples, held out when something is chosen without labels.
     n_tuples, n_unlabeled
         Sizes drawn when ``fit`` gets plain labels (a simulation); None: one tuple for each point, as many unlabeled.
         The draw has the share of positives ``prior``, or that of the labels if ``prior`` is None.
@@ -158,8 +164,15 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
     from_labels_
         Whether labels took part: the supervision was labels, or ``fit`` drew it from plain labels.
     auto_
-        For ``"auto"``: one row for each candidate, with its risk on held-out triplets. Those are made of points that
-        were trained on, see ``selection``, so it tells which candidate is better and not how good it is.
+        For ``"auto"``: one row for each candidate, with its risk on what was held out, see ``held_out_``. Candidates
+        that are degenerate (`usimul.degenerate`) are taken only if all are.
+    held_out_
+        What was held out to choose without labels; None if nothing was. ``"points"``: the pool was divided, and no
+        point that judged was trained on (`usimul.splits`). ``"tuples"``: where that would cost more than a tenth of
+        the tuples, because points occur in many, the tuples were divided. Then most points that judged were trained
+        on: the risk ranks, and is far too low as an estimate where the network memorises points.
+    stopped_
+        Whether ``patience`` ended the training before its last epoch.
 
     Examples
     --------
@@ -187,6 +200,7 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
         optimizer: str | None = None,
         schedule: str | None = None,
         selection: str = "last",
+        patience: int | None = None,
         validation_fraction: float = 0.2,
         n_tuples: int | None = None,
         n_unlabeled: int | None = None,
@@ -210,6 +224,7 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
         self.optimizer = optimizer
         self.schedule = schedule
         self.selection = selection
+        self.patience = patience
         self.validation_fraction = validation_fraction
         self.n_tuples = n_tuples
         self.n_unlabeled = n_unlabeled
@@ -258,6 +273,11 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
         check_choice(self.selection, SELECTIONS, "selection")
         check_choice(self.prior_check, PRIOR_CHECKS, "prior_check")
         check_fraction(self.validation_fraction, "validation_fraction")
+        if self.patience is not None and self.selection != "label-free":
+            raise InputError(
+                f"`patience` waits for the held-out risk to improve, which selection='label-free' measures. Got "
+                f"patience={self.patience!r} with selection={self.selection!r}. Set the selection, or leave it out."
+            )
         check_device(self.device)
         check_real(self.wrong_yes, "wrong_yes", low=0.0, high=1.0)
         if isinstance(self.options, Mapping) and "wrong_yes" in self.options:
@@ -273,6 +293,7 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
         generator = check_seed(self.random_state)
         seed = int(generator.integers(2**31 - 100))
         sup.check_pool(len(pool))
+        sup = replace(sup, n_points=len(pool))
         for method in methods:
             method.check(sup, prior)
             method.check_wrong_yes(sup, prior, self.wrong_yes)
@@ -283,6 +304,7 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
         candidates = [(method, model) for method in methods for model in models]
         pool.check()  # after what is quick to check, because it reads a file from end to end
         method, model = candidates[0]
+        self.held_out_: str | None = None
         fitted: Fitted | None = None
         if len(candidates) > 1:
             method, model, fitted = self._choose(candidates, pool, sup, prior, seed, progress)
@@ -290,7 +312,7 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
             fitted = self._train(method, model, pool, sup, prior, seed, self.selection, progress, watch)
         self.n_tuples_, self.n_unlabeled_, self.world_ = sup.n_tuples, sup.n_unlabeled, sup.world
         self.from_labels_ = isinstance(sup, Labels) or not isinstance(y, Supervision)
-        self._keep(method, model, fitted, prior)
+        self._keep(method, model, fitted, sup, prior)
         if fitted.interrupted:
             raise KeyboardInterrupt
         return self
@@ -421,6 +443,7 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
             validate=None if held_out is None else validate,
             watch=watch,
             report=report,
+            patience=self.patience if selection == "label-free" else None,
         )
 
     def _scaling(self, pool: Pool) -> tuple[Tensor | float, Tensor | float]:
@@ -432,8 +455,16 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
         return pool.moments(by_feature=kind == "feature")
 
     def _hold_out(self, sup: Supervision, prior: float | None, seed: int) -> tuple[Supervision, Supervision]:
-        """Split off the tuples that judge, and make sure, before any training, that they can."""
-        part, held_out = sup.split(self.validation_fraction, np.random.default_rng(seed))
+        """Split off the tuples that judge, and make sure, before any training, that they can.
+
+        Points are divided where few tuples are lost by it, so that no point that judges is trained on; else tuples are.
+        """
+        split = pool_split(sup, self.validation_fraction, np.random.default_rng(seed))
+        if split.n_test >= 2 and split.n_train and split.dropped_share <= MOST_DROPPED:
+            part, held_out, self.held_out_ = inside(sup, split.train), inside(sup, split.test), "points"
+        else:
+            part, held_out = sup.split(self.validation_fraction, np.random.default_rng(seed))
+            self.held_out_ = "tuples"
         if held_out.n_tuples < 2:
             raise InputError(
                 f"too few held-out tuples to choose without labels: a share of {self.validation_fraction:g} of "
@@ -457,6 +488,7 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
         part, held_out = self._hold_out(sup, prior, seed)
         rows: list[dict[str, Any]] = []
         best: tuple[Method, ModelSpec, Fitted] | None = None
+        least = (True, math.inf)
         interrupted = False
         for method, model in candidates:
             try:
@@ -468,16 +500,18 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
                 interrupted = True
                 break
             risk = _weak_risk(found, held_out, prior, "second-moment", self.wrong_yes)
-            rows.append(
-                {
-                    "method": method.name,
-                    "model": str(model),
-                    "weak_risk": risk.value,
-                    "standard_error": risk.standard_error,
-                }
-            )
-            if best is None or (fitted.epochs and risk.value < min(row["weak_risk"] for row in rows[:-1])):
-                best = method, model, fitted
+            words = _says_nothing(found, held_out, prior)
+            row = {
+                "method": method.name,
+                "model": str(model),
+                "weak_risk": risk.value,
+                "standard_error": risk.standard_error,
+                "degenerate": words,
+            }
+            rows.append(row)
+            rank = (words is not None, risk.value)
+            if best is None or (fitted.epochs and rank < least):
+                best, least = (method, model, fitted), rank
             interrupted = fitted.interrupted
             if interrupted:
                 break
@@ -488,7 +522,7 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
         best[2].interrupted = True
         return best
 
-    def _keep(self, method: Method, model: ModelSpec, fitted: Fitted, prior: float | None) -> None:
+    def _keep(self, method: Method, model: ModelSpec, fitted: Fitted, sup: Supervision, prior: float | None) -> None:
         self.module_ = fitted.model
         self.method_ = method.name
         self.model_ = model
@@ -499,6 +533,7 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
         self.n_epochs_ = fitted.chosen_epoch
         self.n_restarts_ = fitted.restarts
         self.interrupted_ = fitted.interrupted
+        self.stopped_ = fitted.stopped
         if fitted.stuck and not fitted.interrupted:
             warnings.warn(
                 f"method {method.name!r} is still on its plateau after {fitted.restarts} restarts: all scores are "
@@ -507,6 +542,8 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
                 DegenerateTrainingWarning,
                 stacklevel=4,
             )
+        elif not fitted.interrupted and (words := _says_nothing(fitted.scores, sup, prior)):
+            warnings.warn(f"method {method.name!r}: {words}", DegenerateTrainingWarning, stacklevel=4)
 
     def decision_function(self, X: Any) -> FloatArray:
         """Scores, ``(n,)``; a score of at least 0 predicts the second class."""
@@ -570,8 +607,9 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """Accuracy on plain labels, named as in ``classes_``; on a supervision object, one minus the label-free risk.
 
-        A fold of scikit-learn's cross-validation holds the tuples that lie wholly inside it, of triplets a share of
-        1/k^3 with k folds; the score of so few says little, and a warning says so.
+        A fold of scikit-learn's cross-validation holds the tuples that lie wholly inside it: with
+        ``cv=usimul.splits.PoolKFold(k)`` nearly 1/k of them, with folds of single rows 1/k^3 of the triplets, of which
+        the score says little, and a warning says so.
         """
         if isinstance(y, Supervision):
             if sample_weight is not None:
@@ -579,8 +617,8 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
             if y.n_tuples < FEW_TUPLES and not isinstance(y, Labels):
                 warnings.warn(
                     f"the label-free score rests on {y.n_tuples} tuples, which say little; {FEW_TUPLES} are the least "
-                    "that it should have. A fold of rows keeps only tuples that lie wholly inside it: take fewer and "
-                    "larger folds, such as ShuffleSplit(test_size=0.5), or judge by fresh tuples.",
+                    "that it should have. A fold of rows keeps only tuples that lie wholly inside it: divide the pool "
+                    "by cv=usimul.splits.PoolKFold(k), or judge by fresh tuples.",
                     FewTuplesWarning,
                     stacklevel=2,
                 )
@@ -595,7 +633,7 @@ class USimULClassifier(WeakClassifier):
     The same estimator as `WeakClassifier`, for the methods that learn from triplets: ``"joint"`` (default),
     ``"joint-plain"``, ``"joint-likelihood"``, ``"usimul-exact"``, the printed ``"usimul"``, and ``"auto"``.
 
-    What ``selection="label-free"`` and ``"auto"`` report is measured on triplets of points that were trained on; to
+    What ``selection="label-free"`` and ``"auto"`` report is measured on what they held out, see ``held_out_``; to
     judge, pass triplets over new points to `weak_risk`.
 
     Examples
@@ -650,6 +688,13 @@ def _refuse_tuples(y: Any) -> None:
             "If it holds row indices of tuples, wrap it: usimul.Triplets(rows, unlabeled=..., n_points=len(X)) for "
             "triplets, SimilarPairs and others for pairs."
         )
+
+
+def _says_nothing(found: Mapping[str, FloatArray], sup: Supervision, prior: float | None) -> str | None:
+    """Words if the scores carry no information; only unlabeled points that follow the prior are compared with it."""
+    follow = "unlabeled" in found and sup.world != "release"
+    scores = found["unlabeled"].ravel() if follow else np.concatenate([v.ravel() for v in found.values()])
+    return degenerate(scores, prior if follow else None) if scores.size >= FEW_TUPLES else None
 
 
 def _weak_risk(

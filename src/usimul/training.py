@@ -53,7 +53,7 @@ class Epoch:
 
 @dataclass
 class Fitted:
-    """A trained module and how it came about."""
+    """A trained module and how it came about; ``scores`` of the points of each source are those of the module."""
 
     model: nn.Module
     epochs: list[Epoch] = field(default_factory=list)
@@ -62,6 +62,8 @@ class Fitted:
     restarts: int = 0
     stuck: bool = False
     interrupted: bool = False
+    stopped: bool = False
+    scores: dict[str, FloatArray] = field(default_factory=dict)
 
 
 def check_recipe(recipe: Recipe) -> Recipe:
@@ -149,6 +151,7 @@ def train(
     watch: Callable[[nn.Module], float] | None = None,
     report: Callable[[int, Epoch], None] | None = None,
     max_restarts: int = 2,
+    patience: int | None = None,
 ) -> Fitted:
     """Train a fresh module; start again, with another seed, when the objective says that it is stuck.
 
@@ -176,6 +179,8 @@ def train(
         Called after each epoch.
     max_restarts
         How often to start again from a plateau, each time with more epochs, before giving up and saying so.
+    patience
+        Stop when ``validate`` has not improved for so many epochs; None trains to the end. Schedules are not shortened.
 
     Returns
     -------
@@ -183,6 +188,10 @@ def train(
         After an interruption by the user: what was trained so far, with ``interrupted`` set.
     """
     check_recipe(recipe)
+    if patience is not None:
+        check_count(patience, "patience")
+        if validate is None:
+            raise InputError("`patience` waits for a label-free criterion to improve. Got no `validate`; pass one.")
     pool = as_pool(pool)
     scored = dict(sources) if known is None else {**sources, "known": known[:, None]}
     for attempt in range(max_restarts + 1):
@@ -194,7 +203,7 @@ def train(
             _check_least_step(model, sources, longer.batch_size, pool.shape[1])
             with _threads(model, sources, longer.batch_size):
                 fitted = _attempt(
-                    model, pool, sources, scored, current, longer, seed + attempt, validate, watch, report
+                    model, pool, sources, scored, current, longer, seed + attempt, validate, watch, report, patience
                 )
         fitted.restarts = attempt
         found = score_sources(fitted.model, pool, scored)
@@ -209,7 +218,10 @@ def train(
         negate_output(fitted.model)
         found = {name: -values for name, values in found.items()}
     if current.only_ranks:
-        shift_output(fitted.model, current.threshold(found))
+        threshold = current.threshold(found)
+        shift_output(fitted.model, threshold)
+        found = {name: values - threshold for name, values in found.items()}
+    fitted.scores = found
     return fitted
 
 
@@ -224,6 +236,7 @@ def _attempt(
     validate: Callable[[nn.Module], float] | None,
     watch: Callable[[nn.Module], float] | None,
     report: Callable[[int, Epoch], None] | None,
+    patience: int | None,
 ) -> Fitted:
     generator = torch.Generator().manual_seed(seed)
     batches = IndexBatches(sources, recipe.batch_size, generator, pool.device)
@@ -238,7 +251,7 @@ def _attempt(
         )
     )
     fitted = Fitted(model)
-    best, best_value = None, math.inf
+    best, best_value, improved = None, math.inf, 0
     try:
         for number in range(recipe.epochs):
             started = time.perf_counter()
@@ -255,11 +268,16 @@ def _attempt(
             watched = None if watch is None else watch(judged)
             epoch = Epoch(total, sum(parts.values()), negative, rate, seconds, value, watched, parts)
             fitted.epochs.append(epoch)
+            if value is not None and value < best_value:
+                improved = number + 1
             if value is not None and value <= best_value:  # ties: the later epoch has seen more
                 best, best_value = copy.deepcopy(objective.output()), value
                 fitted.chosen_epoch = number + 1
             if report is not None:
                 report(number + 1, epoch)
+            if patience is not None and number + 1 - improved >= patience and number + 1 < recipe.epochs:
+                fitted.stopped = True
+                break
     except KeyboardInterrupt:
         fitted.interrupted = True
     if best is None:

@@ -24,6 +24,7 @@ __all__ = [
     "FileFormatError",
     "InputError",
     "InputTypeError",
+    "LeakWarning",
     "MissingDependencyError",
     "NoisyAnswersWarning",
     "PriorMismatchWarning",
@@ -98,6 +99,10 @@ class DegenerateTrainingWarning(UsimulWarning):
 
 class FewTuplesWarning(UsimulWarning):
     """A label-free score rests on so few tuples that it says little."""
+
+
+class LeakWarning(UsimulWarning):
+    """Points that judge were also trained on."""
 
 
 def check_choice(value: object, choices: Iterable[str], name: str) -> str:

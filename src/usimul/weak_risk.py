@@ -30,8 +30,8 @@ WEAK_RISKS = ("second-moment", "position-aware")
 class WeakRisk:
     """An estimated error rate and its standard error.
 
-    It holds for points like those of the tuples. Tuples of points that were trained on, also held-out ones, make it too
-    low where the network memorises them; to judge, ask for tuples over new points.
+    It holds for points like those of the tuples. Tuples of points that were trained on, also if the tuples were not,
+    make it too low where the network memorises points; to judge, ask for tuples over new points.
     """
 
     value: float

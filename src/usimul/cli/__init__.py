@@ -24,6 +24,7 @@ COMMANDS = {
     "demo": ("usimul.cli.demo", "Train four methods on embedded data and compare them; about a minute."),
     "check": ("usimul.cli.check", "Look at points and supervision, and tell every problem found."),
     "train": ("usimul.cli.train", "Train a classifier from points and supervision, and save it."),
+    "tune": ("usimul.cli.tune", "Try settings, choose among them without labels, and save the chosen model."),
     "predict": ("usimul.cli.predict", "Predict classes and scores with a saved classifier."),
     "export": ("usimul.cli.export", "Export a saved classifier to ONNX, one file that other programs run."),
     "evaluate": ("usimul.cli.evaluate", "Judge a saved classifier without labels, or with them."),

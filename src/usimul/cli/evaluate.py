@@ -49,8 +49,9 @@ def command(
     import numpy as np
 
     from usimul.cli.files import read_labels, read_points, read_supervision
-    from usimul.cli.judge import degenerate, orientation_line, risk_lines, share_line
+    from usimul.cli.judge import orientation_line, risk_lines, share_line
     from usimul.cli.predict import check_features, predictions, read_classifier
+    from usimul.degenerate import degenerate
     from usimul.estimators import judging_prior
     from usimul.validation import check_prior, check_real
 
@@ -80,7 +81,7 @@ def command(
             click.echo(line)
     if positive is not None:
         _print_metrics(np.where(positive, 1, -1), scores, estimator.orientation_.status == "unknown")
-    words = degenerate(share, prior)
+    words = degenerate(scores, prior)
     if words:
         click.echo(f"warning: {words}", err=True)
 

@@ -15,28 +15,13 @@ if TYPE_CHECKING:
     from usimul.estimators import WeakClassifier
     from usimul.supervision import Supervision
 
-__all__ = ["degenerate", "orientation_line", "risk_lines", "share_line"]
-
-NEARLY_CONSTANT = 0.05  # of the smaller class's share: fewer predictions than that carry no information
+__all__ = ["orientation_line", "risk_lines", "share_line"]
 
 
 def share_line(share: float, prior: float | None) -> str:
     """Share of predicted positives beside the prior."""
     known = "unknown" if prior is None else f"{prior:g}"
     return f"predicted positive   {share:.3f} of the points (prior {known})"
-
-
-def degenerate(share: float, prior: float | None) -> str | None:
-    """Words for a predictor that gives nearly every point the same class, or all if no prior is known; else None."""
-    limit = 0.0 if prior is None else NEARLY_CONSTANT * min(prior, 1.0 - prior)
-    if limit < share < 1.0 - limit:
-        return None
-    which = "positive" if share > 0.5 else "negative"
-    return (
-        f"the classifier calls {'all' if share in (0.0, 1.0) else 'nearly all'} points {which}, so it carries no "
-        "information; an estimate of its error says little more than the prior does. "
-        "Try --method joint, more tuples, or more epochs."
-    )
 
 
 def orientation_line(estimator: WeakClassifier) -> str:

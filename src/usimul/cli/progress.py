@@ -10,7 +10,7 @@ from tqdm import tqdm
 if TYPE_CHECKING:
     from usimul.training import Epoch
 
-__all__ = ["EpochBar", "RowBar"]
+__all__ = ["CountBar", "EpochBar", "RowBar"]
 
 
 class _Bar:
@@ -65,4 +65,21 @@ class EpochBar(_Bar):
             shown["label-free"] = f"{epoch.weak_risk:.4f}"
         self._bar.set_postfix(shown, refresh=False)
         self._bar.n = number
+        self._bar.refresh()
+
+
+class CountBar(_Bar):
+    """A callback of (done, total): one bar."""
+
+    def __init__(self, name: str, unit: str) -> None:
+        super().__init__()
+        self._name, self._unit = name, unit
+
+    def __call__(self, done: int, total: int) -> None:
+        """Show how many are done."""
+        if self._bar is None:
+            self._bar = tqdm(
+                desc=self._name, total=total, unit=self._unit, disable=None, leave=False, dynamic_ncols=True
+            )
+        self._bar.n = done
         self._bar.refresh()

@@ -62,8 +62,9 @@ def _parse_shape(text: str | None) -> tuple[int, int, int] | None:
     "--selection",
     default="last",
     show_default=True,
-    help="`last` epoch, or the epoch with the least `label-free` risk on held-out tuples of trained points.",
+    help="`last` epoch, or the epoch with the least `label-free` risk on held-out points (tuples, if few are apart).",
 )
+@click.option("--patience", type=int, help="With `label-free`: stop after so many epochs without improvement.")
 @click.option("--prior-check", default="error", show_default=True, help="`error`, `warn` or `ignore`.")
 @click.option("--wrong-yes", default=0.0, show_default=True, help="Share of wrong yes answers to correct for.")
 @click.option("--scaling", default="auto", show_default=True, help="`auto`, `feature`, `global` or `none`.")
@@ -177,18 +178,22 @@ def _report(estimator: WeakClassifier, pool: Points, tuples: Supervision, output
 
     import numpy as np
 
-    from usimul.cli.judge import degenerate, orientation_line, risk_lines, share_line
+    from usimul.cli.judge import orientation_line, risk_lines, share_line
     from usimul.validation import PriorMismatchWarning
 
     history = estimator.history_
     trained = len(history["risk"])
     again = f", started again {estimator.n_restarts_} times" if estimator.n_restarts_ else ""
     click.echo(f"method               {estimator.method_}, model {estimator.model_}")
-    click.echo(f"epochs               {trained} trained, epoch {estimator.n_epochs_} kept{again}")
+    stopped = ", then stopped for want of improvement" if estimator.stopped_ else ""
+    click.echo(f"epochs               {trained} trained{stopped}, epoch {estimator.n_epochs_} kept{again}")
     click.echo(f"time                 {sum(history['seconds']):.1f} s")
     for row in getattr(estimator, "auto_", []):
         click.echo(f"  tried              {row['method']}, {row['model']}: label-free risk {row['weak_risk']:.4f}")
-    if hasattr(estimator, "auto_") or estimator.selection == "label-free":
+    if estimator.held_out_ == "points":
+        click.echo("held-out risk        chose among them, on points that were not trained on; the least of several")
+        click.echo("                     estimates is a little too low: judge on new points")
+    elif estimator.held_out_ == "tuples":
         click.echo("held-out risk        chose among them; too low where points are memorised, because the held-out")
         click.echo("                     tuples are made of points that were trained on: judge on new points")
     click.echo("error estimate on the tuples it was trained on (too good; judge with `usimul evaluate` on new points):")
@@ -202,7 +207,4 @@ def _report(estimator: WeakClassifier, pool: Points, tuples: Supervision, output
     click.echo(orientation_line(estimator))
     if estimator.wrong_yes_:
         click.echo(f"wrong yes answers    {estimator.wrong_yes_:g} of them, as stated; corrected for")
-    words = degenerate(share, estimator.prior_)
-    if words:
-        click.echo(f"warning: {words}", err=True)
     click.echo(f"saved to             {output}")

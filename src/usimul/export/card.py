@@ -33,6 +33,8 @@ def card(d: Mapping[str, Any], name: str) -> str:
     if d["params"].get("method") == "auto" and d["interrupted_"]:  # else the best is trained again, on all
         chosen = "candidate"
     held_out_note = f"; a part of them was held out to choose the {chosen} without labels" if chosen else ""
+    if chosen and d.get("held_out_"):
+        held_out_note += f", divided by {d['held_out_']}"
     prior = "none, the method needs none" if d["prior_"] is None else f"{d['prior_']:g}"
     share = "with the share of positives that they have" if d["prior_"] is None else "at the prior above"
     noise = ""

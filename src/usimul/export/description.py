@@ -17,7 +17,7 @@ from torch import nn
 
 from usimul import __version__
 from usimul.estimators import WeakClassifier
-from usimul.export.base import CLASSES, FORMAT, FORMAT_VERSION, TRAINED_ON, WEIGHTS
+from usimul.export.base import CLASSES, FORMAT, FORMAT_VERSION, LATER, TRAINED_ON, WEIGHTS
 from usimul.methods import get_method
 from usimul.methods.base import Method, Orientation
 from usimul.models import ScoreNet
@@ -73,8 +73,9 @@ def describe(estimator: WeakClassifier, weights: bytes) -> dict[str, Any]:
         "weights": {"file": WEIGHTS, "bytes": len(weights), "sha256": hashlib.sha256(weights).hexdigest()},
     }
     description.update({name: _plain(getattr(estimator, name)) for name in fitted})
-    if hasattr(estimator, "auto_"):
-        description["auto_"] = _plain(estimator.auto_)
+    for name in LATER:
+        if hasattr(estimator, name):
+            description[name] = _plain(getattr(estimator, name))
     return description
 
 
@@ -153,8 +154,9 @@ class Reader:
         made.n_epochs_ = self.get("n_epochs_", int)
         made.n_restarts_ = self.get("n_restarts_", int)
         made.interrupted_ = self.get("interrupted_", bool)
-        if "auto_" in self.content:
-            made.auto_ = self.get("auto_", list)
+        for name, kinds in LATER.items():
+            if name in self.content:
+                setattr(made, name, self.get(name, kinds))
         return made
 
     def _prior(self, method: Method) -> float | None:
