@@ -16,7 +16,7 @@ FORMAT = "usimul-model"
 FORMAT_VERSION = 1
 
 WEIGHTS, DESCRIPTION, CARD = "weights.safetensors", "model.json", "README.md"
-TRAINED_ON = ("n_tuples_", "n_unlabeled_", "world_", "from_labels_")
+TRAINED_ON = ("n_tuples_", "n_unlabeled_", "n_points_", "n_asked_", "world_", "from_labels_")
 
 CLASSES: dict[str, type[WeakClassifier]] = {c.__name__: c for c in (USimULClassifier, WeakClassifier)}
 
