@@ -159,8 +159,9 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
         How it is known which class is called positive; see `usimul.methods.base.Orientation`.
     n_epochs_, n_restarts_, interrupted_
         Epoch that was kept, restarts from a plateau, whether training was interrupted.
-    n_tuples_, n_unlabeled_, world_
-        What it was trained on.
+    n_tuples_, n_unlabeled_, n_points_, n_asked_, world_
+        What it was trained on: ``n_points_`` is the length of the pool, ``n_asked_`` counts the questions behind the
+        tuples, None if nobody said.
     from_labels_
         Whether labels took part: the supervision was labels, or ``fit`` drew it from plain labels.
     auto_
@@ -311,6 +312,7 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
         if fitted is None:
             fitted = self._train(method, model, pool, sup, prior, seed, self.selection, progress, watch)
         self.n_tuples_, self.n_unlabeled_, self.world_ = sup.n_tuples, sup.n_unlabeled, sup.world
+        self.n_points_, self.n_asked_ = len(pool), sup.n_asked
         self.from_labels_ = isinstance(sup, Labels) or not isinstance(y, Supervision)
         self._keep(method, model, fitted, sup, prior)
         if fitted.interrupted:

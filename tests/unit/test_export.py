@@ -158,6 +158,38 @@ def test_card_says_what_matters(folder, clf):
         assert words in card
 
 
+def test_card_describes_data_and_training(tmp_path):
+    sup = sample_triplets(DATA.y_train, 60, n_unlabeled=40, prior=0.3, random_state=0)
+    clf = WeakClassifier(
+        "joint", prior=0.3, model="linear", epochs=3, lr=0.02, selection="label-free", random_state=7
+    ).fit(DATA.X_train, sup)
+    clf.feature_names_in_ = np.array(["age", "weight"], dtype=object)
+    card = card_of(clf, tmp_path)
+    risk = clf.history_["weak_risk"][clf.n_epochs_ - 1]
+    for words in (
+        "a pool of 120, 2 features: `age`, `weight`.",
+        f"60 tuples, kept out of {sup.n_asked} that were asked about; and 40 unlabeled points",
+        "World `definition1`: three independent points, kept if",
+        "held out to choose the epoch",
+        "epochs 3, lr 0.02",
+        "random_state 7",
+        "scaling auto",
+        f"Label-free risk of that epoch on held-out tuples: {risk:.4f}. It ranked them",
+        f"numpy {np.__version__}",
+        "any order; missing and new ones are refused",
+        "No licence is stated",
+    ):
+        assert words in card, words
+    again = export.load(tmp_path / "carded")
+    assert (again.n_points_, again.n_asked_) == (120, sup.n_asked)
+
+
+def test_card_of_images(tmp_path):
+    X = np.random.default_rng(0).normal(size=(40, 64)).astype(np.float32)
+    clf = WeakClassifier("supervised", model="linear", image_shape=(1, 8, 8), epochs=1, random_state=0)
+    assert "a pool of 40, images of 1 x 8 x 8" in card_of(clf.fit(X, np.repeat([0, 1], 20)), tmp_path)
+
+
 def test_card_of_a_classifier_that_saw_labels(tmp_path):
     clf = WeakClassifier("supervised", model="linear", epochs=1, random_state=0)
     card = card_of(clf.fit(DATA.X_train, sample_labels(DATA.y_train)), tmp_path)
@@ -410,6 +442,8 @@ def test_every_missing_field_is_named(folder):
         ({"prior_": 1.5}, "prior_ is 1.5"),
         ({"prior_": True}, "'prior_' holds 'True'"),
         ({"prior_": None}, "prior_ is None"),
+        ({"n_points_": 0}, "there were 0 points"),
+        ({"n_asked_": 3}, "3 questions"),
         ({"from_labels_": 1}, "'from_labels_' holds '1'"),
         ({"n_features_in_": 0}, "n_features_in_ is 0"),
         ({"n_features_in_": "2"}, "'n_features_in_' holds '2'"),

@@ -160,17 +160,17 @@ class TestZip:
         archive = zipped(grey_folder, tmp_path / "x.zip")
         with zipfile.ZipFile(archive) as members:
             total = sum(info.file_size for info in members.infolist() if info.filename in ORDER)
-        monkeypatch.setattr("usimul.points.images.MAX_UNPACKED", total)
+        monkeypatch.setattr("usimul.points.galleries.MAX_UNPACKED", total)
         assert len(read_points(archive)) == 3
-        monkeypatch.setattr("usimul.points.images.MAX_UNPACKED", total - 1)
+        monkeypatch.setattr("usimul.points.galleries.MAX_UNPACKED", total - 1)
         assert f"at most {total - 1:,} bytes together, unpacked. These have {total:,}" in problems_of(archive)
 
     def test_cap_on_the_pixels(self, tmp_path, monkeypatch):
         save(tmp_path / "images" / "x.png", np.zeros((300, 400), dtype=np.uint8))  # some hundred bytes
         archive = zipped(tmp_path / "images", tmp_path / "x.zip")
-        monkeypatch.setattr("usimul.points.images.MAX_UNPACKED", 300 * 400)
+        monkeypatch.setattr("usimul.points.galleries.MAX_UNPACKED", 300 * 400)
         assert read_points(archive).rows.shape == (1, 300 * 400)
-        monkeypatch.setattr("usimul.points.images.MAX_UNPACKED", 300 * 400 - 1)
+        monkeypatch.setattr("usimul.points.galleries.MAX_UNPACKED", 300 * 400 - 1)
         assert "pixels of an archive may have at most 119,999 bytes together. These have 120,000" in problems_of(
             archive
         )

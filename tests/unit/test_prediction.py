@@ -25,6 +25,7 @@ IDS = [f"p{i}" for i in range(len(X))]
 def small_parts(monkeypatch):
     for module in ("base", "tables", "stream"):
         monkeypatch.setattr(f"usimul.points.{module}.CHUNK_VALUES", 200)
+    monkeypatch.setattr("usimul.points.fast_csv.BLOCK", 4000)
     monkeypatch.setattr("usimul.prediction.writers.LINES", 30)
     monkeypatch.setattr("usimul.prediction.writers.GROUP", 120)
     monkeypatch.setattr("usimul.prediction.writers.RECORDS", 7)
@@ -140,7 +141,7 @@ def test_other_columns_are_refused_by_name_before_any_work(clf, tmp_path, monkey
 
     monkeypatch.setattr("usimul.prediction.scores", work)
     for columns, words in (
-        (["a", "c"], r"2 problems:(.|\n)*column 'b' is missing(.|\n)*column 'c' is new. Leave it out: --ignore"),
+        (["a", "c"], r"2 problems:(.|\n)*Column 'b' is missing(.|\n)*Column 'c' is new. Leave it out: --ignore"),
         (["a", "b", "c"], "Column 'c' is new"),
         (["a"], "Column 'b' is missing"),
     ):
@@ -167,7 +168,7 @@ def test_a_problem_at_the_end_leaves_no_file(clf, tmp_path, suffix):
     bad[-1, 0] = np.nan
     np.save(tmp_path / "X.npy", bad)
     (tmp_path / f"p{suffix}").write_bytes(b"old")
-    with pytest.raises(InputError, match="row 299, column 0 is nan"):
+    with pytest.raises(InputError, match="Row 299, column 0 is nan"):
         predict_file(clf, tmp_path / "X.npy", tmp_path / f"p{suffix}", overwrite=True)
     assert (tmp_path / f"p{suffix}").read_bytes() == b"old"
     assert {p.name for p in tmp_path.iterdir()} == {"X.npy", f"p{suffix}"}

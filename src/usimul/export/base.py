@@ -18,7 +18,7 @@ FORMAT_VERSION = 1
 WEIGHTS, DESCRIPTION, CARD = "weights.safetensors", "model.json", "README.md"
 LATER: dict[str, type | tuple[type, ...]] = {"auto_": list, "held_out_": (str, type(None)), "stopped_": bool}
 """What models have only sometimes, or since a later version of the library, with its kinds of value."""
-TRAINED_ON = ("n_tuples_", "n_unlabeled_", "world_", "from_labels_")
+TRAINED_ON = ("n_tuples_", "n_unlabeled_", "n_points_", "n_asked_", "world_", "from_labels_")
 
 CLASSES: dict[str, type[WeakClassifier]] = {c.__name__: c for c in (USimULClassifier, WeakClassifier)}
 

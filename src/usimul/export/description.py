@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import platform
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -56,7 +57,12 @@ def describe(estimator: WeakClassifier, weights: bytes) -> dict[str, Any]:
     description = {
         "format": FORMAT,
         "version": FORMAT_VERSION,
-        "made_with": {"usimul": __version__, "torch": torch.__version__},
+        "made_with": {
+            "usimul": __version__,
+            "torch": torch.__version__,
+            "numpy": np.__version__,
+            "python": platform.python_version(),
+        },
         "estimator": next(c.__name__ for c in type(estimator).__mro__ if c.__name__ in CLASSES),
         "params": {name: value for name, value in given.items() if value is not _MISSING},
         "params_left_out": sorted(name for name, value in given.items() if value is _MISSING),
@@ -197,10 +203,14 @@ class Reader:
     def _trained_on(self, made: WeakClassifier) -> None:
         made.n_tuples_ = self.get("n_tuples_", int)
         made.n_unlabeled_ = self.get("n_unlabeled_", int)
+        made.n_points_ = self.get("n_points_", int)
+        made.n_asked_ = self.get("n_asked_", (int, type(None)))
         made.world_ = self.get("world_", (str, type(None)))
         made.from_labels_ = self.get("from_labels_", bool)
         if made.n_tuples_ < 1 or made.n_unlabeled_ < 0:
             raise self.bad(f"it says trained on {made.n_tuples_} tuples and {made.n_unlabeled_} unlabeled points")
+        if made.n_points_ < 1 or (made.n_asked_ is not None and made.n_asked_ < made.n_tuples_):
+            raise self.bad(f"it says that there were {made.n_points_} points, and {made.n_asked_} questions")
 
     def _orientation(self) -> Orientation:
         record = self.get("orientation_", dict)

@@ -22,7 +22,8 @@ from usimul.mapped import Rows
 from usimul.points.base import CHUNK_VALUES, Points, check_ids, note_not_finite
 from usimul.points.fast_csv import fast_parts
 from usimul.points.frames import EMPTY, batch_parts, plan_of
-from usimul.points.images import Gallery, folder_gallery, look_at, zip_gallery
+from usimul.points.galleries import Gallery, folder_gallery, zip_gallery
+from usimul.points.images import look_at
 from usimul.points.tables import NO_ROWS, Columns, choose_columns, table_parts
 from usimul.validation import Problems
 

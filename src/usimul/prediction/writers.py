@@ -35,11 +35,8 @@ class Writer(ABC):
         """Append a part; ``codes`` are 0 for the negative class and 1 for the positive one."""
 
     @abstractmethod
-    def close(self) -> None:
-        """Write what is still to be written; the file itself is the caller's."""
-
-    def abandon(self) -> None:
-        """Leave the file as it is: nobody will keep it."""
+    def close(self, *, whole: bool) -> None:
+        """Write what is still to be written, unless nobody will keep the file; the file itself is the caller's."""
 
     def __enter__(self) -> Self:
         return self
@@ -47,10 +44,7 @@ class Writer(ABC):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self.abandon()
+        self.close(whole=kind is None)
 
 
 def writer_for(path: Path, handle: IO[bytes], columns: Sequence[str], classes: NDArray[Any]) -> Writer:
@@ -86,11 +80,12 @@ class CsvWriter(Writer):
             cells[1 :: self._width] = self._labels[codes[part]].tolist()
             for place, column in enumerate(numbers, 2):
                 cells[place :: self._width] = column[part].tolist()
-            # One format for all lines: three times as fast as line by line.
-            self._handle.write(("%s,%s" + ",%.9g" * len(numbers) + "\n").__mul__(n).__mod__(tuple(cells)).encode())
+            # One format for all lines takes a quarter of the time of csv.writer.
+            line = "%s,%s" + ",%.9g" * len(numbers) + "\n"
+            self._handle.write(((line * n) % tuple(cells)).encode())
 
-    def close(self) -> None:
-        """Nothing is left to write."""
+    def close(self, *, whole: bool) -> None:
+        """Do nothing: every line is written."""
 
 
 def csv_cell(text: str) -> str:
@@ -132,13 +127,13 @@ class ParquetWriter(Writer):
             self._writer.write_table(self._arrow.concat_tables(self._waiting), row_group_size=GROUP)
         self._waiting = []
 
-    def close(self) -> None:
+    def close(self, *, whole: bool) -> None:
         """Write the last group, and the foot of the file."""
-        self._flush()
-        self._writer.close()
-
-    def abandon(self) -> None:
-        """Close Arrow's writer while the file is open: it would write to it when it is forgotten."""
+        if whole:
+            self._flush()
+            self._writer.close()
+            return
+        # Arrow's writer would write to the file when it is forgotten, and the file is closed then.
         with contextlib.suppress(Exception):  # what went wrong first is what counts
             self._writer.close()
         self._writer.is_open = False
@@ -203,11 +198,10 @@ class ArrayWriter(Writer):
         for start in range(0, self._n, RECORDS):
             yield start, min(start + RECORDS, self._n)
 
-    def close(self) -> None:
+    def close(self, *, whole: bool) -> None:
         """Write the number of rows into the header."""
-        end = self._handle.tell()
-        assert self._write_header() == self._start
-        self._handle.seek(end)
+        if whole:
+            self._write_header()
 
 
 def _header_length(described: dict[str, Any], n: int) -> int:
