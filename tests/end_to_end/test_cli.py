@@ -658,3 +658,84 @@ def test_ctrl_c_elsewhere(files, tmp_path, monkeypatch):
     monkeypatch.setattr("usimul.prediction.scores", stop)
     usimul("predict", files / "model", files / "X_test.npy", "-o", tmp_path / "p.csv", code=130)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.fixture(scope="module")
+def noisy(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("noisy")
+    data = make_gaussians(300, 200, prior=0.4, random_state=0)
+    np.save(folder / "points.npy", data.X_train)
+    np.save(folder / "labels.npy", data.y_train)
+    usimul(
+        *("sample", folder / "labels.npy", "--n", 400, "--unlabeled", 200, "--prior", 0.4, "--wrong-yes", 0.1),
+        *("--output", folder / "answers.npz"),
+    )
+    return folder
+
+
+class TestWrongAnswers:
+    """``--wrong-yes`` in every command that has it; what it does is tested in tests/unit/test_noise.py."""
+
+    def train(self, noisy, output, *args, **kwargs):
+        base = ("--prior", 0.4, "--model", "linear", "--epochs", 2, "--output", output)
+        return usimul("train", noisy / "points.npy", noisy / "answers.npz", *base, *args, **kwargs)
+
+    def test_share_is_drawn(self, noisy):
+        sup, y = load_supervision(noisy / "answers.npz"), np.load(noisy / "labels.npy")
+        wrong = np.mean([y[a] not in (y[b], y[c]) for a, b, c in sup.rows])
+        assert 0.04 < wrong < 0.16  # 0.1, four standard errors
+
+    def test_train_and_evaluate(self, noisy, tmp_path):
+        shown = self.train(noisy, tmp_path / "model", "--wrong-yes", 0.1).output
+        assert "wrong yes answers    0.1 of them, as stated; corrected for" in shown
+        judge = ("evaluate", tmp_path / "model", noisy / "points.npy", "--supervision", noisy / "answers.npz")
+        kept, same, none = (usimul(*judge, *more).output for more in ((), ("--wrong-yes", 0.1), ("--wrong-yes", 0.0)))
+        assert kept == same != none
+
+    def test_without_the_share_nothing_is_said_of_it(self, noisy, tmp_path):
+        assert "wrong yes" not in self.train(noisy, tmp_path / "model", "--prior-check", "ignore").output
+
+    @pytest.mark.parametrize(
+        ("args", "match"),
+        [
+            (("--wrong-yes", 0.3), r"`wrong_yes` must be less than 0.24"),
+            (("--wrong-yes", -1), r"`wrong_yes` must lie in \[0, 1\]. Got -1"),
+            (("--wrong-yes", "nan"), r"`wrong_yes` must lie in \[0, 1\]. Got nan"),
+            (("--wrong-yes", 0.1, "--method", "usimul"), "'usimul' has no correction for wrong yes answers"),
+            (("--option", "wrong_yes=0.1"), "`wrong_yes` is no option of a method"),
+        ],
+    )
+    def test_train_refuses(self, noisy, tmp_path, args, match):
+        base = ("--prior", 0.4, "--model", "linear", "--epochs", 2, "--output", tmp_path / "model")
+        refused("train", noisy / "points.npy", noisy / "answers.npz", *base, *args, match=match)
+        assert not (tmp_path / "model").exists()
+
+    @pytest.mark.parametrize(
+        ("args", "match"),
+        [
+            (("--kind", "labels", "--wrong-yes", 0.1), "--wrong-yes does not belong to --kind labels"),
+            (("--prior", 0.4, "--wrong-yes", 0.24), r"`wrong_yes` must be less than 0.24"),
+            (("--world", "release", "--prior", 0.4, "--wrong-yes", 0.1), "no meaning in world 'release'"),
+        ],
+    )
+    def test_sample_refuses(self, noisy, tmp_path, args, match):
+        refused("sample", noisy / "labels.npy", "--n", 5, "--output", tmp_path / "new.npz", *args, match=match)
+
+    def test_check_tells_disagreement(self, noisy, tmp_path):
+        lines = ["first,second,answer"]
+        for i in range(200):  # asked twice; every fifth pair gets two different answers
+            lines += [f"{i},{i + 50},yes", f"{i},{i + 50},{'no' if i % 5 == 0 else 'yes'}"]
+        (tmp_path / "twice.csv").write_text("\n".join(lines) + "\n")
+        result = usimul("check", noisy / "points.npy", tmp_path / "twice.csv", "--prior", 0.4)
+        assert "asked repeatedly     200 questions, 200 pairs of answers to compare" in result.output
+        assert "disagreeing          40 pairs, a share of 0.200" in result.output
+        assert "answers flipped      0.113   95% interval " in result.output  # (1 - sqrt(0.6))/2
+        assert "warning: the same questions were answered differently too often" in result.stderr
+        stated = usimul("check", noisy / "points.npy", tmp_path / "twice.csv", "--prior", 0.4, "--wrong-yes", 0.1)
+        assert "warning" not in stated.stderr
+        silent = usimul("check", noisy / "points.npy", noisy / "answers.npz")
+        assert "asked repeatedly" not in silent.output
+
+    def test_check_needs_the_prior_beside_the_share(self, noisy):
+        result = usimul("check", noisy / "points.npy", "--wrong-yes", 0.1, code=2)
+        assert "--wrong-yes needs --prior" in result.stderr
