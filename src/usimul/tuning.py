@@ -477,10 +477,10 @@ def _check_candidate(estimator: WeakClassifier, X: Any, sup: Supervision, settin
     made: WeakClassifier = clone(estimator).set_params(**settings)
     try:
         _check_settings(made, sup, int(np.prod(np.shape(X)[1:])))
-    except InputError as error:
+    except (InputError, InputTypeError) as error:
         if not settings:
             raise
-        raise InputError(f"candidate {_words(settings)}: {error}") from error
+        raise type(error)(f"candidate {_words(settings)}: {error}") from error
     if made.prior is not None:
         _check_prior_against(sup, made.prior, made.prior_check, stacklevel=4)
     return made
