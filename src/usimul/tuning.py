@@ -505,7 +505,7 @@ def _folds(X: Any, sup: Supervision, cv: Any, random_state: Any) -> tuple[list[t
         folds = [(split.train, split.test)]
     elif isinstance(cv, (int, np.integer)) and not isinstance(cv, bool):
         folds = list(PoolKFold(int(cv), random_state=random_state).split(X, sup))
-    elif hasattr(cv, "split"):
+    elif hasattr(cv, "split") and not isinstance(cv, str):
         folds = [(np.asarray(train), np.asarray(test)) for train, test in cv.split(X, sup)]
     else:
         raise InputTypeError(
