@@ -12,7 +12,7 @@ from usimul.cli import main
 from usimul.datasets import make_gaussians
 from usimul.sampling import sample_triplets
 
-GRID = ("--grid", "method=joint-likelihood", "--grid", "model=linear", "--grid", "epochs=4")
+GRID = ("--grid", "method=joint-likelihood", "--grid", "model=linear", "--grid", "epochs=40")
 
 
 def usimul(*args, code=0):
@@ -36,7 +36,8 @@ def test_rows_and_the_chosen_model(given, tmp_path):
     command = (*given, *GRID, "--grid", "lr=1e-6,0.1", "-o", tmp_path / "s")
     found = usimul(*command).stdout
     assert "label-free error on points held out, rule least" in found
-    assert re.search(r"^\* .*lr=0.1 ", found, re.MULTILINE)
+    assert re.search(r"^\* lr=0.1 ", found, re.MULTILINE)
+    assert "all: method=joint-likelihood, model=linear, epochs=40" in found
     assert all(len(line) <= 100 for line in found.splitlines() if "saved to" not in line)
     rows = [json.loads(line) for line in (tmp_path / "s" / "rows.jsonl").read_text().splitlines()]
     assert [row["settings"]["lr"] for row in rows] == [1e-6, 0.1]
