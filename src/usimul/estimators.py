@@ -61,6 +61,7 @@ MOST_DROPPED = 0.1  # share of the tuples that a split of the points may cost; e
 
 AUTO_CANDIDATES = tuple((method, model) for method in AUTO_METHODS for model in AUTO_MODELS)
 
+FEW_POINTS = 100  # fewer are hardly divided without losing the tuples among them
 FEW_TUPLES = 30  # fewer leave a standard error of a tenth or more
 
 FloatArray = NDArray[np.float64]
@@ -461,12 +462,13 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
 
         Points are divided where few tuples are lost by it, so that no point that judges is trained on; else tuples are.
         """
-        split = pool_split(sup, self.validation_fraction, np.random.default_rng(seed))
-        if split.n_test >= 2 and split.n_train and split.dropped_share <= MOST_DROPPED:
-            part, held_out, self.held_out_ = inside(sup, split.train), inside(sup, split.test), "points"
-        else:
+        part, held_out, self.held_out_ = None, None, "tuples"
+        if sup.shape[0] >= FEW_POINTS:
+            split = pool_split(sup, self.validation_fraction, np.random.default_rng(seed))
+            if split.n_test >= 2 and split.n_train and split.dropped_share <= MOST_DROPPED:
+                part, held_out, self.held_out_ = inside(sup, split.train), inside(sup, split.test), "points"
+        if part is None or held_out is None:
             part, held_out = sup.split(self.validation_fraction, np.random.default_rng(seed))
-            self.held_out_ = "tuples"
         if held_out.n_tuples < 2:
             raise InputError(
                 f"too few held-out tuples to choose without labels: a share of {self.validation_fraction:g} of "

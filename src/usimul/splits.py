@@ -43,7 +43,7 @@ __all__ = ["PoolKFold", "PoolSplit", "check_leak", "inside", "pool_split"]
 
 LARGE = 0.25  # of a block's tuples: a component that holds more is cut, or blocks would differ too much
 MOST_BLOCKS = 20
-DENSE = 6.0  # tuples of a point, on average, from which points of a large component are dealt at random
+DENSE = 4.0  # tuples of a point, on average, from which points of a large component are dealt at random
 ROUNDS = 40
 
 

@@ -477,10 +477,10 @@ def _check_candidate(estimator: WeakClassifier, X: Any, sup: Supervision, settin
     made: WeakClassifier = clone(estimator).set_params(**settings)
     try:
         _check_settings(made, sup, int(np.prod(np.shape(X)[1:])))
-    except InputError as error:
+    except (InputError, InputTypeError) as error:
         if not settings:
             raise
-        raise InputError(f"candidate {_words(settings)}: {error}") from error
+        raise type(error)(f"candidate {_words(settings)}: {error}") from error
     if made.prior is not None:
         _check_prior_against(sup, made.prior, made.prior_check, stacklevel=4)
     return made
@@ -505,7 +505,7 @@ def _folds(X: Any, sup: Supervision, cv: Any, random_state: Any) -> tuple[list[t
         folds = [(split.train, split.test)]
     elif isinstance(cv, (int, np.integer)) and not isinstance(cv, bool):
         folds = list(PoolKFold(int(cv), random_state=random_state).split(X, sup))
-    elif hasattr(cv, "split"):
+    elif hasattr(cv, "split") and not isinstance(cv, str):
         folds = [(np.asarray(train), np.asarray(test)) for train, test in cv.split(X, sup)]
     else:
         raise InputTypeError(
@@ -666,12 +666,18 @@ def _why_none(rows: Sequence[Row]) -> str:
 
 
 def _table(rows: Sequence[Row], chosen: int | None) -> list[str]:
-    width = min(46, max([8, *(len(_words(row["settings"])) for row in rows)]))
+    first = rows[0]["settings"] if rows else {}
+    shared = {
+        name: value
+        for name, value in first.items()
+        if len(rows) > 1 and all(name in row["settings"] and row["settings"][name] == value for row in rows)
+    }
+    told = [_words({n: v for n, v in row["settings"].items() if n not in shared}) for row in rows]
+    width = min(46, max([8, *map(len, told)]))
     lines = [f"  {'settings':<{width}}  {'risk':>7} {'SE':>7} {'positive':>8} {'seconds':>8}  note"]
     for number, row in enumerate(rows):
         mark = "*" if number == chosen else " "
-        words = _words(row["settings"])
-        words = words if len(words) <= width else words[: width - 3] + "..."
+        words = told[number] if len(told[number]) <= width else told[number][: width - 3] + "..."
         if row["error"]:
             lines.append(f"{mark} {words:<{width}}  {'-':>7} {'-':>7} {'-':>8} {row['seconds']:>8.1f}  failed")
             continue
@@ -681,4 +687,4 @@ def _table(rows: Sequence[Row], chosen: int | None) -> list[str]:
             f"{mark} {words:<{width}}  {row['value']:>7.4f} {row['standard_error']:>7.4f} {positive:>8.3f} "
             f"{row['seconds']:>8.1f}  {note}".rstrip()
         )
-    return lines
+    return [*lines, f"  all: {_words(shared)}"] if shared else lines

@@ -399,6 +399,38 @@ class TestFittedAttributes:
         least = np.flatnonzero(risks == risks.min())
         assert clf.n_epochs_ == least[-1] + 1  # of equal ones the last, which has seen most
 
+    def test_points_are_held_out_where_few_tuples_are_lost(self, sup):
+        data = make_gaussians(6000, 10, prior=PRIOR, random_state=0)
+        apart = sample_triplets(data.y_train, 600, n_unlabeled=600, prior=PRIOR, random_state=0)
+        clf = quick(selection="label-free", epochs=2).fit(data.X_train, replace(apart, n_points=None))
+        assert clf.held_out_ == "points"
+        assert quick(epochs=1).fit(data.X_train, apart).held_out_ is None
+        dense = sample_triplets(data.y_train[:400], 1500, n_unlabeled=600, prior=PRIOR, random_state=0)
+        assert quick(selection="label-free", epochs=2).fit(data.X_train[:400], dense).held_out_ == "tuples"
+
+    def test_patience_ends_training_after_epochs_without_improvement(self, data, sup):
+        given = {"method": "usimul-exact-abs", "selection": "label-free", "epochs": 30, "lr": 0.3}
+        long = quick(**given).fit(data.X_train, sup)
+        short = quick(**given, patience=3).fit(data.X_train, sup)
+        risks = np.array(long.history_["weak_risk"])
+        improved = np.array([i for i in range(30) if i == 0 or risks[i] < risks[:i].min()])
+        ends = next(i for i in range(30) if i - improved[improved <= i].max() >= 3)  # by hand, from the long one
+        assert (short.stopped_, long.stopped_) == (True, False)
+        assert short.history_["weak_risk"] == list(risks[: ends + 1])
+        least = np.flatnonzero(risks[: ends + 1] == risks[: ends + 1].min())
+        assert short.n_epochs_ == least[-1] + 1
+
+    @pytest.mark.parametrize(
+        ("given", "words"),
+        [
+            ({"patience": 3}, "`patience` waits for the held-out risk.*Got patience=3 with selection='last'"),
+            ({"patience": 0, "selection": "label-free"}, "`patience` must"),
+        ],
+    )
+    def test_patience_needs_something_to_wait_for(self, data, sup, given, words):
+        with pytest.raises(InputError, match=words):
+            quick(**given).fit(data.X_train, sup)
+
     @pytest.mark.slow
     def test_held_out_risk_is_no_estimate_where_points_are_memorised(self):
         """What the pages say: labels that nothing predicts, learned by heart from triplets of few points."""
@@ -409,6 +441,7 @@ class TestFittedAttributes:
         clf = WeakClassifier(
             "joint-plain", prior=PRIOR, epochs=15, batch_size=64, selection="label-free", random_state=0
         ).fit(X, drawn)
+        assert clf.held_out_ == "tuples"
         error = 1.0 - clf.score(X_new, y_new)
         assert min(clf.history_["weak_risk"]) < 0.1 < 0.3 < error
         fresh = sample_triplets(y_new, 2000, n_unlabeled=500, prior=PRIOR, random_state=1)

@@ -149,7 +149,8 @@ def _check_folder(output: Path, overwrite: bool) -> None:
     others = sorted(path.name for path in output.iterdir() if path.name not in (ROWS, MODEL))
     if others or (not (output / ROWS).exists() and any(output.iterdir())):
         raise InputError(
-            f"{str(output)!r} holds other things than a search ({', '.join(others[:3]) or MODEL}). Choose another folder."
+            f"{str(output)!r} holds other things than a search ({', '.join(others[:3]) or MODEL}). Choose another "
+            "folder."
         )
     if (output / MODEL).exists() and not overwrite:
         raise InputError(
@@ -160,7 +161,7 @@ def _check_folder(output: Path, overwrite: bool) -> None:
 
 
 def _make_folder(output: Path, overwrite: bool) -> None:
-    """Called when everything was checked and the first training begins."""
+    """Make it when everything was checked and the first training begins."""
     output.mkdir(exist_ok=True)
     if overwrite:
         (output / ROWS).unlink(missing_ok=True)
