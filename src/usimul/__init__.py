@@ -9,6 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from usimul.class_prior import estimate_prior
     from usimul.datasets import load_dataset, make_gaussians
     from usimul.estimators import USimULClassifier, WeakClassifier
     from usimul.export import load, save
@@ -38,6 +39,7 @@ _HOME = {
     "SimilarityConfidence": "supervision",
     "Triplets": "supervision",
     "Unlabeled": "supervision",
+    "estimate_prior": "class_prior",
     "get_method": "methods",
     "list_methods": "methods",
     "load": "export",
@@ -59,6 +61,7 @@ __all__ = [
     "USimULClassifier",
     "Unlabeled",
     "WeakClassifier",
+    "estimate_prior",
     "get_method",
     "list_methods",
     "load",

@@ -31,6 +31,7 @@ PUBLIC = [
     "USimULClassifier",
     "Unlabeled",
     "WeakClassifier",
+    "estimate_prior",
     "get_method",
     "list_methods",
     "load",

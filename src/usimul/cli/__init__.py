@@ -23,6 +23,7 @@ __all__ = ["COMMANDS", "main"]
 COMMANDS = {
     "demo": ("usimul.cli.demo", "Train four methods on embedded data and compare them; about a minute."),
     "check": ("usimul.cli.check", "Look at points and supervision, and tell every problem found."),
+    "prior": ("usimul.cli.prior", "Estimate the share of positives from answers, triplets or some labels."),
     "train": ("usimul.cli.train", "Train a classifier from points and supervision, and save it."),
     "tune": ("usimul.cli.tune", "Try settings, choose among them without labels, and save the chosen model."),
     "predict": ("usimul.cli.predict", "Predict classes and scores with a saved classifier."),

@@ -26,7 +26,7 @@ TABLES = (*CSV, *JSONL, *PARQUET)
 SUPERVISION = (".npz", *TABLES)
 
 
-def read_supervision(path: Path, points: Points, about: dict[str, Any]) -> Supervision:
+def read_supervision(path: Path, points: Points | None, about: dict[str, Any]) -> Supervision:
     """Read supervision over points; of a foreign file, say how to make supervision from it."""
     try:
         if path.suffix.lower() not in SUPERVISION:

@@ -1,4 +1,4 @@
-"""The class prior and what supervision says about it: for now, whether the two contradict each other."""
+"""Whether a stated prior and the supervision contradict each other."""
 
 from __future__ import annotations
 
@@ -8,20 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from usimul.events import EVENTS
-from usimul.mixture import acceptance_probability, similar_probability
+from usimul.class_prior.rates import ANSWERED, KEPT, counted_rate, product_of_rate, root_of_product
+from usimul.mixture import similar_probability
 from usimul.noise import flip_rate_of
-from usimul.supervision import (
-    ComparedPairs,
-    ConfidenceDifference,
-    DissimilarPairs,
-    PairAnswers,
-    SimilarityConfidence,
-    SimilarPairs,
-    Supervision,
-    TripletAnswers,
-    Triplets,
-)
+from usimul.supervision import ConfidenceDifference, SimilarityConfidence, Supervision
 
 __all__ = ["CONFLICT_Z", "Conflict", "prior_conflict"]
 
@@ -56,6 +46,7 @@ def prior_conflict(supervision: Supervision, prior: float, wrong_yes: float = 0.
 
     Examples
     --------
+    >>> from usimul.supervision import Triplets
     >>> sup = Triplets([[0, 1, 2]] * 760, n_asked=1000, n_accepted=760, world="definition1")
     >>> prior_conflict(sup, 0.4) is None
     True
@@ -68,48 +59,34 @@ The observed rate fits a prior of 0.400 or 0.600.
     return found if found and abs(found.z) > CONFLICT_Z else None
 
 
-def _rate(what: str, hits: int, n: int, expected: float, roots: str = "") -> Conflict:
-    observed = hits / n
-    z = (observed - expected) / math.sqrt(expected * (1.0 - expected) / n)
-    return Conflict(what, observed, expected, z, roots)
+def _counted(supervision: Supervision, prior: float, wrong_yes: float) -> Conflict | None:
+    """Compare the share of yes answers, where it can be counted, with its probability."""
+    rate = counted_rate(supervision)
+    if rate is None:
+        return None
+    observed, holds = rate.hits / rate.n, rate.event.probability(prior)
+    if type(supervision) in KEPT:
+        if wrong_yes >= 1.0 - holds > 0.0:  # such a yes says nothing, which is for others to refuse
+            return None
+        expected, right = holds / (1.0 - wrong_yes), observed * (1.0 - wrong_yes)
+        if wrong_yes and observed <= expected:
+            return None
+    else:
+        flips = flip_rate_of(wrong_yes, holds)
+        if flips >= 0.5:  # as above
+            return None
+        expected = flips * (1.0 - holds) + (1.0 - flips) * holds
+        right = min(1.0, (observed - flips) / (1.0 - 2.0 * flips))
+    z = (observed - expected) / math.sqrt(expected * (1.0 - expected) / rate.n)
+    return Conflict(rate.what, observed, expected, z, _roots(product_of_rate(rate.event, right)))
 
 
 def _roots(product: float) -> str:
     """Priors p with ``p (1 - p)`` equal to ``product``, which cannot exceed 1/4."""
     if product > 0.25:
         return " No prior fits the observed rate better than 0.500."
-    root = math.sqrt(1.0 - 4.0 * product)
-    return f" The observed rate fits a prior of {0.5 * (1 - root):.3f} or {0.5 * (1 + root):.3f}."
-
-
-def _acceptance(event: str) -> Callable[[Supervision, float, float], Conflict | None]:
-    def check(supervision: Supervision, prior: float, wrong_yes: float) -> Conflict | None:
-        asked, accepted = supervision.n_asked, supervision.n_accepted
-        if not asked or accepted is None or supervision.world not in (None, "definition1"):
-            return None
-        expected = EVENTS[event].probability(prior) / (1.0 - wrong_yes)
-        if wrong_yes and (expected >= 1.0 or accepted / asked <= expected):
-            return None
-        rate = accepted / asked * (1.0 - wrong_yes)
-        product = (
-            0.5 * (1.0 - rate) if event == "similar-pair" else 0.5 * rate if event == "dissimilar-pair" else 1 - rate
-        )
-        what = "accepted share of the tuples asked about"
-        return _rate(what, accepted, asked, expected, _roots(product))
-
-    return check
-
-
-def _answers(supervision: Supervision, prior: float, wrong_yes: float) -> Conflict | None:
-    assert supervision.values is not None
-    yes, n = int((supervision.values > 0).sum()), supervision.n_tuples
-    in_pairs = isinstance(supervision, PairAnswers)
-    holds = similar_probability(prior) if in_pairs else acceptance_probability(prior)
-    flips = flip_rate_of(wrong_yes, holds)
-    right = (yes / n - flips) / (1.0 - 2.0 * flips) if flips < 0.5 else holds
-    what = "share of similar pairs" if in_pairs else "share of yes answers"
-    expected = flips * (1.0 - holds) + (1.0 - flips) * holds
-    return _rate(what, yes, n, expected, _roots(0.5 * (1.0 - right) if in_pairs else 1.0 - right))
+    root = root_of_product(product)
+    return f" The observed rate fits a prior of {root:.3f} or {1.0 - root:.3f}."
 
 
 def _mean(what: str, values: np.ndarray, expected: float, hint: str) -> Conflict | None:
@@ -140,12 +117,7 @@ def _difference(supervision: Supervision, prior: float, wrong_yes: float) -> Con
 
 
 _CHECKS: dict[type[Supervision], Callable[[Supervision, float, float], Conflict | None]] = {
-    Triplets: _acceptance("triplet"),
-    SimilarPairs: _acceptance("similar-pair"),
-    DissimilarPairs: _acceptance("dissimilar-pair"),
-    ComparedPairs: _acceptance("compared-pair"),
-    PairAnswers: _answers,
-    TripletAnswers: _answers,
+    **dict.fromkeys((*KEPT, *ANSWERED), _counted),
     SimilarityConfidence: _similarity,
     ConfidenceDifference: _difference,
 }
