@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 from torch import Tensor, nn
 
 from usimul.batching import Pool, as_pool, check_device, n_steps_per_epoch
+from usimul.calibration import Calibration, probabilities
 from usimul.class_prior import prior_conflict
 from usimul.mapped import is_mapped
 from usimul.methods import get_method, risk_terms
@@ -148,6 +149,9 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
         What it was trained on.
     from_labels_
         Whether labels took part: the supervision was labels, or ``fit`` drew it from plain labels.
+    calibration_
+        How ``predict_proba`` makes probabilities of scores: `usimul.calibration.Calibration`, with its ``kind`` "none",
+        "label-free" or "labels", and the temperature. A fit has "none"; `usimul.assess.calibrate` finds one.
     auto_
         For ``"auto"``: one row for each candidate, with its risk on held-out triplets. Those are made of points that
         were trained on, see ``selection``, so it tells which candidate is better and not how good it is.
@@ -471,6 +475,7 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
 
     def _keep(self, method: Method, model: ModelSpec, fitted: Fitted, prior: float | None) -> None:
         self.module_ = fitted.model
+        self.calibration_ = Calibration()
         self.method_ = method.name
         self.model_ = model
         self.prior_ = None if prior is None else float(prior)
@@ -500,12 +505,13 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
         return predicted
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """Probabilities of both classes, ``(n, 2)``: ``sigmoid(score)``.
+        """Probabilities of both classes, ``(n, 2)``: ``sigmoid(score / temperature)``; ``calibration_`` says which.
 
-        A probability model for methods whose record says ``probability`` (the joint kinds, supervised); for the others
-        a monotone map of the score that is not calibrated.
+        Without calibration (temperature 1) a probability model for methods whose record says ``probability`` (the joint
+        kinds, supervised), often too sure of itself; for the others a monotone map of the score.
         """
-        positive = 1.0 / (1.0 + np.exp(-np.clip(self.decision_function(X), -700, 700)))
+        found = self.decision_function(X)  # first: it says so when not fitted
+        positive = probabilities(found, self.calibration_.temperature)
         return np.stack([1.0 - positive, positive], axis=1)
 
     def weak_risk(

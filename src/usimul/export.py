@@ -26,6 +26,7 @@ from torch import Tensor, nn
 
 from usimul import __version__
 from usimul.batching import check_device
+from usimul.calibration import Calibration
 from usimul.estimators import USimULClassifier, WeakClassifier
 from usimul.files import room_for
 from usimul.methods import get_method
@@ -219,6 +220,7 @@ def _describe(estimator: WeakClassifier, weights: bytes) -> dict[str, Any]:
         else None,
         "classes_": _describe_classes(estimator.classes_),
         "orientation_": _plain(asdict(estimator.orientation_)),
+        "calibration_": _plain(asdict(estimator.calibration_)),
         "weights": {"file": WEIGHTS, "bytes": len(weights), "sha256": hashlib.sha256(weights).hexdigest()},
     }
     description.update({name: _plain(getattr(estimator, name)) for name in fitted})
@@ -264,11 +266,7 @@ def _card(d: Mapping[str, Any], name: str) -> str:
     method = get_method(d["method_"])
     negative, positive = d["classes_"]["values"]
     known = Orientation(**d["orientation_"]).explain(unbiased=method.unbiased_for(d["world_"]))
-    calibration = (
-        "`predict_proba` models P(positive | x), as far as the training data allow."
-        if method.probability
-        else "`predict_proba` is a monotone map of the score, **not a calibrated probability**."
-    )
+    calibration = _on_probabilities(Calibration(**d["calibration_"]), method)
     own = ", model=your_module" if d["model"]["kind"] == "custom" else ""
     stopped = "\n- **Training was interrupted**; these are the weights at that moment." if d["interrupted_"] else ""
     source = f"\n- Source of the method: {method.paper}" if method.paper else ""
@@ -309,6 +307,14 @@ A binary classifier trained with usimul {d["made_with"]["usimul"]} (torch {d["ma
 
 or `usimul predict {name} points.npy --output predictions.csv`.
 """
+
+
+def _on_probabilities(calibration: Calibration, method: Method) -> str:
+    if calibration.kind != "none":
+        return f"`predict_proba` is {calibration.explain()}; it holds for points like those."
+    if method.probability:
+        return "`predict_proba` models P(positive | x), as far as the training data allow; not calibrated."
+    return "`predict_proba` is a monotone map of the score, **not a calibrated probability**."
 
 
 def _on_labels(d: Mapping[str, Any], method: Method) -> str:
@@ -392,6 +398,7 @@ class _Reader:
         self._feature_names(made)
         self._trained_on(made)
         made.orientation_ = self._orientation()
+        made.calibration_ = self._calibration()
         made.history_ = self._history()
         made.n_epochs_ = self.get("n_epochs_", int)
         made.n_restarts_ = self.get("n_restarts_", int)
@@ -444,6 +451,16 @@ class _Reader:
         if status not in Orientation.STATUSES or (z is not None and not math.isfinite(z)):
             raise self.bad(f"the orientation is {status!r} with z {z}")
         return Orientation(status, self.get("flipped", bool, record), z)
+
+    def _calibration(self) -> Calibration:
+        if "calibration_" not in self.content:  # a model of before there was any
+            return Calibration()
+        record = self.get("calibration_", dict)
+        kind, n = self.get("kind", str, record), self.get("n", int, record)
+        temperature = self.get("temperature", (int, float), record)
+        if kind not in Calibration.KINDS or not 0.0 < temperature < math.inf or n < 0:
+            raise self.bad(f"the calibration is {kind!r} with temperature {temperature} from {n}")
+        return Calibration(kind, float(temperature), n)
 
     def _history(self) -> dict[str, list[Any]]:
         history: dict[str, list[Any]] = self.get("history_", dict)

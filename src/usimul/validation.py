@@ -29,6 +29,7 @@ __all__ = [
     "Problems",
     "UndefinedAtHalfError",
     "UsimulError",
+    "TrainedPointsWarning",
     "UsimulWarning",
     "check_choice",
     "check_class_labels",
@@ -85,6 +86,10 @@ class UsimulWarning(UserWarning):
 
 class PriorMismatchWarning(UsimulWarning):
     """The stated class prior and the observed acceptance rate disagree."""
+
+
+class TrainedPointsWarning(UsimulWarning):
+    """Points that judge or calibrate a classifier seem to be those that it was trained on."""
 
 
 class DegenerateTrainingWarning(UsimulWarning):

@@ -19,7 +19,7 @@ from scipy import stats
 import usimul
 from usimul.datasets import dataset_names
 from usimul.events import EVENTS
-from usimul.experiments.charts import Series, line_chart
+from usimul.report.charts import Series, line_chart
 from usimul.experiments.curves import panels
 from usimul.experiments.disclosure import KINDS, disclosure, disclosure_markdown
 from usimul.experiments.findings import findings

@@ -392,7 +392,7 @@ def test_another_format_version(folder):
 
 def test_every_missing_field_is_named(folder):
     content = json.loads((folder / "model.json").read_text())
-    for name in set(content) - {"format", "version", "made_with", "params_left_out", "image_shape"}:
+    for name in set(content) - {"format", "version", "made_with", "params_left_out", "image_shape", "calibration_"}:
         edit(folder, **{name: ...})
         with pytest.raises(FileFormatError, match=rf"model.json' is damaged: the field '{name}' is missing"):
             export.load(folder)

@@ -54,7 +54,7 @@ def command(
                 first = range(start, stop) if pool.ids is None else pool.ids[start:stop]
                 table: list[Any] = [first, labels.tolist(), (f"{s:.9g}" for s in scores)]
                 if proba:
-                    table.append(f"{p:.9g}" for p in _probability(scores))
+                    table.append(f"{p:.9g}" for p in _probability(estimator, scores))
                 writer.writerows(zip(*table, strict=True))
     else:
         import numpy as np
@@ -75,7 +75,7 @@ def command(
                 part[columns[0]] = np.arange(start, stop) if ids is None else ids[start:stop]
                 part["label"], part["score"] = labels, scores
                 if proba:
-                    part["probability"] = _probability(scores)
+                    part["probability"] = _probability(estimator, scores)
                 n_positive += int((scores >= 0).sum())
                 handle.write(part.tobytes())
     if proba:
@@ -127,17 +127,18 @@ def predictions(estimator: WeakClassifier, pool: Points) -> Iterator[tuple[int, 
         yield start, estimator.classes_[(scores >= 0).astype(int)], scores
 
 
-def _probability(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    import numpy as np
+def _probability(estimator: WeakClassifier, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    from usimul.calibration import probabilities
 
-    probability: NDArray[np.float64] = 1.0 / (1.0 + np.exp(-np.clip(scores, -700, 700)))
-    return probability
+    return probabilities(scores, estimator.calibration_.temperature)
 
 
 def _say_what_probability_means(estimator: WeakClassifier) -> None:
     from usimul.methods import get_method
 
-    if not get_method(estimator.method_).probability:
+    if estimator.calibration_.kind != "none":
+        click.echo(f"probabilities are {estimator.calibration_.explain()}")
+    elif not get_method(estimator.method_).probability:
         click.echo(
             f"note: the probabilities of method {estimator.method_!r} are a monotone map of the score, not calibrated.",
             err=True,

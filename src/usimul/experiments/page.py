@@ -9,10 +9,10 @@ from typing import Any
 
 from markupsafe import Markup
 
-from usimul.experiments.charts import line_chart
+from usimul.report.charts import line_chart
 from usimul.experiments.curves import panels
 from usimul.experiments.findings import findings
-from usimul.experiments.pages import page_environment
+from usimul.report.pages import page_environment
 from usimul.experiments.store import Row
 from usimul.experiments.tables import Table
 
@@ -97,7 +97,7 @@ def render_page(
         }
         for table in tables
     ]
-    template = page_environment().get_template("reproduce.html")
+    template = page_environment("usimul.experiments").get_template("reproduce.html")
     return template.render(
         sections=sections, made=_made(tables, rows), heading=heading, command=command, budget=budget, extra=extra
     )
