@@ -13,8 +13,11 @@ the positives and among the negatives of the test part, weighted by the prior. I
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import platform
+import statistics
+import textwrap
 import time
 from functools import cache
 from pathlib import Path
@@ -113,6 +116,94 @@ def _done() -> dict[tuple[str, int], dict[str, Any]]:
     return {(row["data"], row["seed"]): row for row in rows}
 
 
+# --- table --------------------------------------------------------------------------------------------------------
+
+
+def _intervals(row: dict[str, Any], draw: dict[str, Any]) -> dict[str, tuple[float, float, float]]:
+    """Estimate and ends of the interval, of each kind, from the counts of one judging draw."""
+    import numpy as np
+
+    from usimul.event_error import event_error_of_counts
+    from usimul.events import EVENTS
+    from usimul.weak_risk import second_moment_risk
+
+    counts, positive = np.array(draw["patterns"]), draw["unlabeled_positive"]
+    negative = row["n_judging_unlabeled"] - positive
+    likelihood = event_error_of_counts(counts, (negative, positive), row["prior"], EVENTS["triplet"])
+    said = np.array(list(itertools.product((-1.0, 1.0), repeat=3))).repeat(counts, axis=0)
+    risk = second_moment_risk(said, np.repeat([-1.0, 1.0], [negative, positive]), row["prior"])
+    return {
+        "likelihood": (likelihood.value, likelihood.low, likelihood.high),
+        "second-moment": (risk.value, *risk.interval()),
+    }
+
+
+def _summary(rows: list[dict[str, Any]], kind: str, n_draws: int, found: dict[Any, Any]) -> list[str]:
+    """Cells: share of intervals that cover, mean width, and mean and deviation of estimate minus truth."""
+    cover, width, off = [], [], []
+    for row in rows:
+        for number in range(min(n_draws, len(row["draws"]))):
+            value, low, high = found[row["data"], row["seed"], number][kind]
+            cover.append(low <= row["error"] <= high)
+            width.append(high - low)
+            off.append(100 * (value - row["error"]))
+    deviation = f" ± {statistics.stdev(off):.2f}" if len(off) > 1 else ""
+    covered = f"{sum(cover)} of {len(cover)}, {100 * statistics.mean(cover):.1f} %"
+    return [covered, f"{100 * statistics.mean(width):.1f}", f"{statistics.mean(off):+.2f}{deviation}"]
+
+
+def write_table() -> None:
+    """Write the table from the rows."""
+    rows = list(_done().values())
+    found = {
+        (row["data"], row["seed"], number): _intervals(row, draw)
+        for row in rows
+        for number, draw in enumerate(row["draws"])
+    }
+    versions = "; ".join(sorted({json.dumps(row["versions"], sort_keys=True) for row in rows}))
+    dates = sorted({row["when"] for row in rows})
+    lines = [
+        "# Does the label-free interval cover the true error?",
+        "",
+        f"Made by `{COMMAND}`",
+        f"from the rows in `coverage.jsonl`; first {dates[0]}, last {dates[-1]}; versions {versions}.",
+        "",
+        *textwrap.wrap(
+            f"Each run draws its own triplets (world `definition1`, prior {PRIOR:g}), trains `joint` with `mlp`, and is "
+            f"judged by {N_JUDGING:,} fresh triplets and {N_JUDGING_UNLABELED:,} unlabeled points over the test part, at "
+            "the nominal level of 95 %. The true error is that of the population these are drawn from: the shares of "
+            "wrong predictions among the positives and among the negatives of the test part, weighted by the prior. No "
+            "run was left out. The seed decides the draws, the training and, of Pendigits and BirdSong, the split.",
+            118,
+        ),
+        "",
+        "`likelihood` is `usimul.event_error`; `second-moment` is `weak_risk` with its normal interval, 1.96 standard",
+        "errors to each side. Widths and differences are in points of percent; estimate minus truth is mean ± deviation.",
+        "",
+    ]
+    head = ["data", "estimate", "runs whose interval covers", "width", "estimate - truth"]
+    for title, n_draws in (("One judging draw for each run", 1), (f"{DRAWS} judging draws for each run", DRAWS)):
+        lines += [f"## {title}", "", "| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
+        for name, kind in itertools.product([*SETS, "all"], ("likelihood", "second-moment")):
+            mine = [row for row in rows if name in (row["data"], "all")]
+            if mine:
+                lines.append("| " + " | ".join([name, f"`{kind}`", *_summary(mine, kind, n_draws, found)]) + " |")
+        lines.append("")
+    lines += [
+        "Draws that share a classifier share its true error, so the second table has fewer independent cases than"
+    ]
+    lines += ["lines.", "", "## The runs", ""]
+    for name, size in SETS.items():
+        mine = [row for row in rows if row["data"] == name]
+        if mine:
+            errors = sorted(100 * row["error"] for row in mine)
+            lines.append(
+                f"- {mine[0]['measured_on']}: {len(mine)} runs, {size['n']:,} triplets, {size['n_unlabeled']:,} unlabeled "
+                f"points, {size['epochs']} epochs; true error {errors[0]:.1f} to {errors[-1]:.1f} %."
+            )
+    TABLE.write_text("\n".join([*lines, ""]))
+
+
 def main() -> None:
     """Run what is missing, then write the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -128,6 +219,7 @@ def main() -> None:
         with ROWS.open("a") as handle:
             handle.write(json.dumps(row) + "\n")
         print(f"{number}/{len(missing)}", name, seed, f"error {row['error']:.4f}", row["cpu_seconds"], flush=True)
+    write_table()
 
 
 if __name__ == "__main__":

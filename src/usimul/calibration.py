@@ -149,8 +149,10 @@ def _least(risk: Callable[[float], float], what: str) -> float:
     values = [risk(math.exp(x)) for x in grid]
     at = int(np.argmin(values))
     if at in (0, len(grid) - 1) or max(values) - values[at] < 1e-12:
-        side = "no temperature differs from another" if max(values) - values[at] < 1e-12 else (
-            f"the best is {'at most' if at == 0 else 'at least'} {math.exp(grid[at]):g}"
+        side = (
+            "no temperature differs from another"
+            if max(values) - values[at] < 1e-12
+            else (f"the best is {'at most' if at == 0 else 'at least'} {math.exp(grid[at]):g}")
         )
         raise NoTemperatureError(
             f"these {what} determine no temperature: {side}. That happens if the classifier is right on all of them "

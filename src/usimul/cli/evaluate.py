@@ -83,7 +83,7 @@ def command(
         tuples.check_pool(len(pool.rows))
         judging_prior(estimator, tuples, prior)
     positive = (
-        None if truth is None else _positive(labels_of(truth, pool, labels, about["by"]), estimator, len(pool.rows))
+        None if truth is None else positive_of(labels_of(truth, pool, labels, about["by"]), estimator, len(pool.rows))
     )
     scores = score_all(estimator, pool)
     share = float((scores >= 0).mean())
@@ -180,7 +180,7 @@ def labels_of(
     return truth[[place[name] for name in pool.ids]]
 
 
-def _positive(truth: NDArray[Any], estimator: WeakClassifier, n: int) -> NDArray[np.bool_]:
+def positive_of(truth: NDArray[Any], estimator: WeakClassifier, n: int) -> NDArray[np.bool_]:
     """Whether each label is the positive class; any third label is an error."""
     import numpy as np
 

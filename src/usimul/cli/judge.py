@@ -94,7 +94,7 @@ def label_lines(found: OnLabels, swap: bool) -> list[str]:
     lines.append(line("log loss", found.log_loss))
     lines.append(line("calibration error", found.calibration_error))
     lines.append(f"  {'  by chance':<18} {found.calibration_error_by_chance:.4f}   (if every probability were right)")
-    lines.append("  probability        said      so    95% interval        points")
+    lines.append("  probability        said    so      95% interval        points")
     for part in found.bins:
         so = part.observed
         interval = f"{so.low:.3f} to {so.high:.3f}"
