@@ -2,7 +2,7 @@
 
     USIMUL_DATA=<data folder> OMP_NUM_THREADS=1 python benchmarks/coverage.py [--only mnist ...] [--seeds 40] [--table]
 
-Every run trains one classifier and appends one JSON line to ``benchmarks/results/coverage.jsonl``. The line holds counts
+Every run trains one classifier and appends one JSON line to ``benchmarks/results/coverage.jsonl``. It holds counts
 alone: how often each of the eight combinations of predicted classes occurs among the judging triplets, and the true
 error. ``coverage.md`` is made from the lines by the intervals of the library, so that it follows when they change.
 
@@ -169,16 +169,16 @@ def write_table() -> None:
         f"from the rows in `coverage.jsonl`; first {dates[0]}, last {dates[-1]}; versions {versions}.",
         "",
         *textwrap.wrap(
-            f"Each run draws its own triplets (world `definition1`, prior {PRIOR:g}), trains `joint` with `mlp`, and is "
-            f"judged by {N_JUDGING:,} fresh triplets and {N_JUDGING_UNLABELED:,} unlabeled points over the test part, at "
-            "the nominal level of 95 %. The true error is that of the population these are drawn from: the shares of "
-            "wrong predictions among the positives and among the negatives of the test part, weighted by the prior. No "
-            "run was left out. The seed decides the draws, the training and, of Pendigits and BirdSong, the split.",
+            f"Each run draws its own triplets (world `definition1`, prior {PRIOR:g}), trains `joint` with `mlp`, and "
+            f"is judged by {N_JUDGING:,} fresh triplets and {N_JUDGING_UNLABELED:,} unlabeled points over the test "
+            "part, at the nominal level of 95 %. The true error is that of the population these are drawn from: the "
+            "shares of wrong predictions among the positives and the negatives of the test part, weighted by the prior. "
+            "No run was left out. The seed decides the draws, the training and, of Pendigits and BirdSong, the split.",
             118,
         ),
         "",
         "`likelihood` is `usimul.event_error`; `second-moment` is `weak_risk` with its normal interval, 1.96 standard",
-        "errors to each side. Widths and differences are in points of percent; estimate minus truth is mean ± deviation.",
+        "errors to each side. Widths and differences are in points of percent, the latter as mean ± deviation.",
         "",
     ]
     head = ["data", "estimate", "runs whose interval covers", "width", "estimate - truth"]
@@ -198,8 +198,8 @@ def write_table() -> None:
         if mine:
             errors = sorted(100 * row["error"] for row in mine)
             lines.append(
-                f"- {mine[0]['measured_on']}: {len(mine)} runs, {size['n']:,} triplets, {size['n_unlabeled']:,} unlabeled "
-                f"points, {size['epochs']} epochs; true error {errors[0]:.1f} to {errors[-1]:.1f} %."
+                f"- {mine[0]['measured_on']}: {len(mine)} runs, {size['n']:,} triplets, {size['n_unlabeled']:,} "
+                f"unlabeled points, {size['epochs']} epochs; true error {errors[0]:.1f} to {errors[-1]:.1f} %."
             )
     TABLE.write_text("\n".join([*lines, ""]))
 

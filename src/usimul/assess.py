@@ -341,15 +341,15 @@ def calibrate(estimator: WeakClassifier, X: Any, y: Supervision | ArrayLike) -> 
         world = f" of world {y.world!r}" if y.world else ""
         raise InputTypeError(
             "calibration without labels needs tuples that were observed under one event: triplets of world "
-            f"definition1 or pair_plus_unlabeled, similar, dissimilar or compared pairs. Got {type(y).__name__}{world}. "
-            "Pass such tuples, or labels."
+            f"definition1 or pair_plus_unlabeled, similar, dissimilar or compared pairs. Got {type(y).__name__}"
+            f"{world}. Pass such tuples, or labels."
         )
     made.calibration_ = temperature_from_tuples(scores[y.rows], plain_scores(scores, y, event), event)
     return made
 
 
 def plain_scores(scores: FloatArray, supervision: Supervision, event: Event) -> FloatArray:
-    """Scores of the points that follow the law of all points: unlabeled ones, and members that the event does not shift.
+    """Scores of points that follow the law of all points: unlabeled ones, and members that the event does not shift.
 
     >>> from usimul.events import EVENTS
     >>> sup = Triplets([[0, 1, 2]], unlabeled=[3], n_points=4)
@@ -361,16 +361,14 @@ def plain_scores(scores: FloatArray, supervision: Supervision, event: Event) -> 
     kept = [i for i in range(event.size) if all(abs(event.marginals(p)[i] - p) < 1e-12 for p in tried)]
     parts += [scores[supervision.rows[:, i]] for i in kept]
     if not parts:
-        raise InputError(
-            f"calibration on {type(supervision).__name__} needs unlabeled points too. Got none: add them (unlabeled=...)."
-        )
+        raise InputError(f"calibration on {type(supervision).__name__} needs unlabeled points too. Got none: add them.")
     return np.concatenate(parts)
 
 
 def seems_trained_on(estimator: WeakClassifier, X: Any) -> bool:
     """Whether X has the very means and deviations by which the classifier scales its input.
 
-    They were taken from the points of the training; other points differ in them. Without scaling nothing can be noticed.
+    They were taken from the points of the training; others differ in them. Without scaling nothing can be noticed.
     """
     if estimator.scaling == "none":
         return False

@@ -1,10 +1,11 @@
 r"""Probabilities from scores: one temperature, found without labels or with them, and how well they hold on labels.
 
-A temperature T > 0 turns a score f into the probability ``sigmoid(f / T)``. It moves no score across 0, so no prediction
-changes; and it cannot mend scores that are shifted or not monotone (Guo, Pleiss, Sun, Weinberger 2017, for labels).
+A temperature T > 0 turns a score f into the probability ``sigmoid(f / T)``. It moves no score across 0, so no
+prediction changes; and it cannot mend scores that are shifted or not monotone (Guo, Pleiss, Sun, Weinberger 2017, for
+labels).
 
-Without labels, T is the one under which the tuples are most likely: with :math:`h = \sigma(f/T)`, g(t) the probability of
-the observed event given the h of its points, and :math:`Z_T` its probability for independent points of mean output
+Without labels, T is the one under which the tuples are most likely: with :math:`h = \sigma(f/T)`, g(t) the probability
+of the observed event given the h of its points, and :math:`Z_T` its probability for independent points of mean output
 :math:`\bar h`,
 
 .. math:: \hat T = \arg\min_T \; -\mathrm{mean}_t \log g_T(t) + \log Z_T.

@@ -55,6 +55,8 @@ def wilson_interval(hits: int, n: int, *, level: float = 0.95) -> Estimate:
 def balanced_interval(hits: tuple[int, int], n: tuple[int, int], *, level: float = 0.95) -> Estimate:
     """Mean of two independent shares; the distances to the ends of their intervals add as squares (Zou, Donner 2008).
 
+    With few points and shares near 1 it covers less often than stated: 88 % for 40 points a class at shares of 0.99.
+
     >>> print(balanced_interval((9, 10), (10, 10)))
     0.9500, 0.744 to 0.991
     """
@@ -68,8 +70,8 @@ def balanced_interval(hits: tuple[int, int], n: tuple[int, int], *, level: float
 def area_interval(area: float, n_positive: int, n_negative: int, *, level: float = 0.95) -> Estimate:
     r"""Area under the curve, with the areas that a score test does not refuse (Newcombe 2006, method 5).
 
-    The variance is that of Hanley and McNeil (1982) at the area in question, with one size for both classes in the small
-    terms, :math:`m = (n_+ + n_-)/2 - 1`:
+    The variance is that of Hanley and McNeil (1982) at the area in question, with one size for both classes in the
+    small terms, :math:`m = (n_+ + n_-)/2 - 1`:
 
     .. math:: V(a) = \frac{a (1 - a)}{n_+ n_-} \left[1 + m \frac{1 - a}{2 - a} + m \frac{a}{1 + a}\right]
 

@@ -38,8 +38,8 @@ def command(
 ) -> None:
     """Calibrate the probabilities of the classifier in the folder MODEL by one temperature, on POINTS.
 
-    POINTS should be new ones, with the share of positives that predictions will be made for. Predicted classes and scores
-    stay as they are; `usimul predict --proba` of the new folder gives the calibrated probabilities.
+    POINTS should be new ones, with the share of positives that predictions will be made for. Predicted classes and
+    scores stay as they are; `usimul predict --proba` of the new folder gives the calibrated probabilities.
     """
     if (supervision is None) == (labels is None):
         raise click.UsageError("Pass either --supervision FILE (no labels needed) or --labels FILE.")

@@ -59,7 +59,7 @@ def risk_lines(
 
 
 def error_lines(errors: Mapping[str, ErrorEstimate | str]) -> list[str]:
-    """One line for each label-free estimate."""
+    """Return one line for each label-free estimate."""
     lines = []
     for kind, found in errors.items():
         if isinstance(found, str):
@@ -73,7 +73,7 @@ def error_lines(errors: Mapping[str, ErrorEstimate | str]) -> list[str]:
 
 
 def label_lines(found: OnLabels, swap: bool) -> list[str]:
-    """What was measured on labels, one figure a line."""
+    """Say what was measured on labels, one figure a line."""
     lines = [f"measured on {found.n:,} labels, share of positives {found.share_positive:.3f}:"]
 
     def line(name: str, figure: Estimate | None, note: str = "") -> str:

@@ -9,12 +9,12 @@ from typing import Any
 
 from markupsafe import Markup
 
-from usimul.report.charts import line_chart
 from usimul.experiments.curves import panels
 from usimul.experiments.findings import findings
-from usimul.report.pages import page_environment
 from usimul.experiments.store import Row
 from usimul.experiments.tables import Table
+from usimul.report.charts import line_chart
+from usimul.report.pages import page_environment
 
 __all__ = ["render_page"]
 

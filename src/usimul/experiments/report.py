@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from usimul.report.charts import Series, line_chart
 from usimul.experiments.demo import DemoResult
+from usimul.report.charts import Series, line_chart
 from usimul.report.pages import page_environment
 
 __all__ = ["render_demo"]

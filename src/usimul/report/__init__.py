@@ -1,1 +1,1 @@
-"""Pages about a model, and what all pages share: style sheet, templates, charts. They fetch nothing and need no script."""
+"""Pages about a model, and what all pages share: style sheet, templates, charts. They fetch nothing."""

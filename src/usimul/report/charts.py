@@ -1,4 +1,4 @@
-"""Line charts and histograms as inline SVG: no plotting library, colours from the page's style sheet, so dark mode works."""
+"""Line charts and histograms as inline SVG: no plotting library; colours from the page's style sheet."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _LINE = Markup('<line class="{}" x1="{:.1f}" y1="{:.1f}" x2="{:.1f}" y2="{:.1f}"
 class Series:
     """One curve: its name, its values, the number of its colour and dash, and where the values stand.
 
-    Without ``at`` they stand at 1, 2, ...; ``spread`` is half the length of a bar through each value, ``between`` are the
-    ends of such a bar where they are not equally far. With ``dots``, values that have places are marked.
+    Without ``at`` they stand at 1, 2, ...; ``spread`` is half the length of a bar through each value, ``between`` are
+    the ends of such a bar where they are not equally far. With ``dots``, values that have places are marked.
     """
 
     name: str

@@ -184,7 +184,7 @@ def _curves(title: str, curves: list[Series], y_label: str, include: Sequence[fl
 
 
 def _score_chart(scores: FloatArray) -> _Chart:
-    """Return the histogram; a few far scores would squeeze the rest, so the outermost thousandths join the last bars."""
+    """Return the histogram; a few far scores would squeeze the rest, so the outermost join the last bars."""
     low, high = np.quantile(scores, [0.001, 0.999])
     low, high = min(low, 0.0), max(high, 0.0)
     width = max(high - low, 1e-6) / BINS
@@ -304,4 +304,4 @@ def _scale(rows: NDArray[Any], shown: list[int]) -> tuple[float, float]:
         return 0.0, 255.0
     values = np.stack([np.asarray(rows[i], dtype=np.float64).ravel() for i in shown])
     low, high = float(values.min()), float(values.max())
-    return (0.0, 1.0) if 0.0 <= low and high <= 1.0 else (low, high)
+    return (0.0, 1.0) if low >= 0.0 and high <= 1.0 else (low, high)

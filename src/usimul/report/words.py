@@ -84,8 +84,8 @@ def _on_labels(found: Assessment) -> list[str]:
         share = wilson_interval(round(labels.share_positive * labels.n), labels.n)
         if not share.low <= found.prior <= share.high:
             said.append(
-                f"{_percent(labels.share_positive)} of the labels are positive, not the stated {_percent(found.prior)}: "
-                "what was measured on them holds for their share."
+                f"{_percent(labels.share_positive)} of the labels are positive, not the stated {_percent(found.prior)}"
+                ": what was measured on them holds for their share."
             )
     error = best_error(found.errors)
     if error is not None:
@@ -101,8 +101,8 @@ def _on_labels(found: Assessment) -> list[str]:
     ece, chance = labels.calibration_error, labels.calibration_error_by_chance
     if ece.low > chance:
         said.append(
-            f"Its probabilities are off by {_percent(ece.value)} on average; if all were right, {_percent(chance)} would "
-            "be expected of so many labels. usimul calibrate may find a better temperature."
+            f"Its probabilities are off by {_percent(ece.value)} on average; if all were right, {_percent(chance)} "
+            "would be expected of so many labels. usimul calibrate may find a better temperature."
         )
     else:
         said.append("No error of its probabilities beyond chance was found on these labels.")
@@ -112,23 +112,21 @@ def _on_labels(found: Assessment) -> list[str]:
 def limits(found: Assessment, *, probability: bool, from_labels: bool) -> list[str]:
     """Sentences on what the report cannot say."""
     said = [
-        "All numbers hold for points like the ones of this report, with the same share of positives. Other sites, times "
-        "or groups of people may differ, and nothing here would show it.",
-        "Tuples count as independent and their answers as right. Wrong answers, and the same few points in many tuples, "
-        "make the intervals too short.",
+        "All numbers hold for points like the ones of this report, with the same share of positives. Other sites, "
+        "times or groups of people may differ, and nothing here would show it.",
+        "Tuples count as independent and their answers as right. Wrong answers, and the same few points in many "
+        "tuples, make the intervals too short.",
     ]
     if found.errors:
-        said.append(
-            "Estimates without labels cannot tell a classifier from its opposite: they assume that it is better than chance."
-        )
+        said.append("Estimates without labels cannot tell a classifier from its opposite: they assume the better one.")
     if found.calibration.kind == "none" and not probability:
         said.append("The probabilities are a monotone map of the score and were never calibrated.")
     elif found.calibration.kind == "none":
         said.append("The probabilities are as they were trained; they were not calibrated.")
     else:
         said.append(
-            f"The probabilities are {found.calibration.explain()}. One temperature mends probabilities that are too sure "
-            "or not sure enough, and nothing else."
+            f"The probabilities are {found.calibration.explain()}. One temperature mends probabilities that are too "
+            "sure or not sure enough, and nothing else."
         )
     if from_labels:
         said.append("The training was a simulation: its answers were made from labels.")
