@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 from torch import Tensor, nn
 
 from usimul.batching import Pool, as_pool, check_device, n_steps_per_epoch
+from usimul.calibration import Calibration, probabilities
 from usimul.class_prior import prior_conflict
 from usimul.degenerate import degenerate
 from usimul.mapped import is_mapped
@@ -165,6 +166,9 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
         tuples, None if nobody said.
     from_labels_
         Whether labels took part: the supervision was labels, or ``fit`` drew it from plain labels.
+    calibration_
+        How ``predict_proba`` makes probabilities of scores: `usimul.calibration.Calibration`, with its ``kind`` "none",
+        "label-free" or "labels", and the temperature. A fit has "none"; `usimul.assess.calibrate` finds one.
     auto_
         For ``"auto"``: one row for each candidate, with its risk on what was held out, see ``held_out_``. Candidates
         that are degenerate (`usimul.degenerate`) are taken only if all are.
@@ -528,6 +532,7 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
 
     def _keep(self, method: Method, model: ModelSpec, fitted: Fitted, sup: Supervision, prior: float | None) -> None:
         self.module_ = fitted.model
+        self.calibration_ = Calibration()
         self.method_ = method.name
         self.model_ = model
         self.prior_ = None if prior is None else float(prior)
@@ -561,10 +566,10 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
         return predicted
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """Probabilities of both classes, ``(n, 2)``: ``sigmoid(score)``.
+        """Probabilities of both classes, ``(n, 2)``: ``sigmoid(score / temperature)``; ``calibration_`` says which.
 
-        A probability model for methods whose record says ``probability`` (the joint kinds, supervised); for the others
-        a monotone map of the score that is not calibrated.
+        Without calibration (temperature 1) a probability model for methods whose record says ``probability`` (the joint
+        kinds, supervised), often too sure of itself; for the others a monotone map of the score.
         """
         positive = self.probability_of(self.decision_function(X))
         return np.stack([1.0 - positive, positive], axis=1)
@@ -572,11 +577,12 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
     def probability_of(self, scores: FloatArray) -> FloatArray:
         """Probability of the positive class for scores: the one place that says how they belong together.
 
-        >>> WeakClassifier().probability_of(np.array([0.0, 2.0])).round(3)
-        array([0.5  , 0.881])
+        >>> clf = WeakClassifier()
+        >>> clf.calibration_ = Calibration("labels", temperature=2.0, n=100)
+        >>> clf.probability_of(np.array([0.0, 2.0])).round(3)
+        array([0.5  , 0.731])
         """
-        probability: FloatArray = 1.0 / (1.0 + np.exp(-np.clip(scores, -700, 700)))
-        return probability
+        return probabilities(scores, self.calibration_.temperature)
 
     def weak_risk(
         self,

@@ -29,6 +29,7 @@ __all__ = [
     "NoisyAnswersWarning",
     "PriorMismatchWarning",
     "Problems",
+    "TrainedPointsWarning",
     "UndefinedAtHalfError",
     "UsimulError",
     "UsimulWarning",
@@ -91,6 +92,10 @@ class PriorMismatchWarning(UsimulWarning):
 
 class NoisyAnswersWarning(UsimulWarning):
     """Annotators disagree more than the stated share of wrong answers allows."""
+
+
+class TrainedPointsWarning(UsimulWarning):
+    """Points that judge or calibrate a classifier seem to be those that it was trained on."""
 
 
 class DegenerateTrainingWarning(UsimulWarning):

@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 from usimul.cli import main
-from usimul.experiments.charts import Series, line_chart, nice_ticks
 from usimul.experiments.demo import METHODS, QUICK, run_demo
+from usimul.report.charts import Series, line_chart, nice_ticks
 
 
 class Page(HTMLParser):

@@ -19,7 +19,6 @@ from scipy import stats
 import usimul
 from usimul.datasets import dataset_names
 from usimul.events import EVENTS
-from usimul.experiments.charts import Series, line_chart
 from usimul.experiments.claims import CLAIMS, JUDGED, claims_markdown, judge_claims
 from usimul.experiments.curves import panels
 from usimul.experiments.disclosure import KINDS, disclosure, disclosure_markdown
@@ -32,6 +31,7 @@ from usimul.experiments.spec import Run, RunSpec
 from usimul.experiments.store import Store
 from usimul.experiments.tables import make_table, paired_p_values
 from usimul.methods import get_method, list_methods
+from usimul.report.charts import Series, line_chart
 from usimul.supervision import Triplets
 from usimul.validation import DiskFullError, FileFormatError, InputError, MissingDependencyError
 

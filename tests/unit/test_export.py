@@ -12,9 +12,9 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from usimul import export
-from usimul.export.base import LATER
 from usimul.datasets import make_gaussians
 from usimul.estimators import USimULClassifier, WeakClassifier
+from usimul.export.base import LATER
 from usimul.methods import get_method
 from usimul.sampling import draw, sample_labels, sample_triplets
 from usimul.validation import DiskFullError, FileFormatError, InputError, InputTypeError
@@ -425,7 +425,7 @@ def test_another_format_version(folder):
 
 def test_every_missing_field_is_named(folder):
     content = json.loads((folder / "model.json").read_text())
-    later = {"wrong_yes_", *LATER}
+    later = {"wrong_yes_", "calibration_", *LATER}
     for name in set(content) - {"format", "version", "made_with", "params_left_out", "image_shape", *later}:
         edit(folder, **{name: ...})
         with pytest.raises(FileFormatError, match=rf"model.json' is damaged: the field '{name}' is missing"):

@@ -210,7 +210,8 @@ def redrawn(fitted: Profile, event: Event, tuples: FloatArray, points: FloatArra
         information = n_tuples * (tuple_slopes[i] * (law[i] / probability[i])) @ tuple_slopes[i].T
         information += n_points * (point_slopes[i] * plain[i]) @ point_slopes[i].T
         fit[:, i] += 0.5 * ((g @ np.linalg.pinv(information, rcond=SINGULAR, hermitian=True)) * g).sum(axis=1)
-    return fit
+    scored: FloatArray = fit
+    return scored
 
 
 def _starts(counts: Counts, share: FloatArray) -> list[FloatArray]:

@@ -29,6 +29,8 @@ COMMANDS = {
     "predict": ("usimul.cli.predict", "Predict classes and scores with a saved classifier."),
     "export": ("usimul.cli.export", "Export a saved classifier to ONNX, one file that other programs run."),
     "evaluate": ("usimul.cli.evaluate", "Judge a saved classifier without labels, or with them."),
+    "calibrate": ("usimul.cli.calibrate", "Calibrate the probabilities of a saved classifier, without labels or with."),
+    "report": ("usimul.cli.report", "Write an HTML page on what a saved classifier is worth."),
     "sample": ("usimul.cli.sample", "Draw supervision from labels: a simulated collection."),
     "reproduce": ("usimul.cli.reproduce", "Run the paper's tables and figures, on demand and resumable."),
     "methods": ("usimul.cli.methods", "List the methods, or explain one."),

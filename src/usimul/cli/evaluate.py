@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from usimul.cli.options import points_options, supervision_options
+from usimul.cli.options import held_out_option, points_options, supervision_options
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,6 +30,17 @@ FILE_OR_FOLDER = click.Path(exists=True, readable=True, path_type=Path)
 @click.option("--column", help="Column of labels in a table. Default: label, or the only one.")
 @click.option("--prior", type=float, help="Share of positives in POINTS. Default: the prior of the training.")
 @click.option("--wrong-yes", type=float, help="Share of wrong yes answers. Default: the one of the training.")
+@click.option(
+    "--agreement",
+    "others",
+    multiple=True,
+    metavar="MODEL",
+    type=click.Path(path_type=Path),
+    help="Another model folder, such as of another seed: how often both say the same; repeatable.",
+)
+@click.option("--json", "json_file", type=click.Path(path_type=Path), help="Also write all figures to a .json file.")
+@click.option("--overwrite", is_flag=True, help="Replace an existing .json file.")
+@held_out_option
 @points_options
 @supervision_options
 @click.option("--device", default="cpu", show_default=True, help="torch device.")
@@ -39,26 +52,36 @@ def command(
     column: str | None,
     prior: float | None,
     wrong_yes: float | None,
+    held_out: bool,
+    others: tuple[Path, ...],
+    json_file: Path | None,
+    overwrite: bool,
     device: str,
     reading: dict[str, Any],
     about: dict[str, Any],
 ) -> None:
     """Judge the classifier saved in the folder MODEL on POINTS: by fresh tuples without labels, or by labels."""
-    if supervision is None and labels is None:
-        raise click.UsageError("Pass --supervision FILE (no labels needed), --labels FILE, or both.")
-    import numpy as np
+    if supervision is None and labels is None and not others:
+        raise click.UsageError(
+            "Pass --supervision FILE (no labels needed), --labels FILE, --agreement MODEL, or several of them."
+        )
+    from dataclasses import asdict
 
-    from usimul.cli.files import read_labels, read_points, read_supervision
-    from usimul.cli.judge import orientation_line, risk_lines, share_line
-    from usimul.cli.predict import check_features, predictions, read_classifier
+    from usimul.assess import TRAINED_POINTS, agreement, judge_on_labels, label_free_errors, seems_trained_on
+    from usimul.cli.files import check_new_file, read_labels, read_points, read_supervision, whole_file
+    from usimul.cli.judge import error_lines, label_lines, orientation_line, share_line
+    from usimul.cli.predict import check_features, read_classifier
     from usimul.degenerate import degenerate
     from usimul.estimators import judging_prior
     from usimul.validation import check_prior, check_real
 
+    if json_file is not None:
+        check_new_file(json_file, (".json",), overwrite=overwrite)
     truth = None if labels is None else read_labels(labels, column=column)
     estimator = read_classifier(model, device)
-    pool = read_points(points, **reading)
-    pool = check_features(estimator, pool)
+    companions = [(str(path), read_classifier(path, device)) for path in others]
+    raw = read_points(points, **reading)
+    pool = check_features(estimator, raw)
     prior = estimator.prior_ if prior is None else check_prior(prior)
     if wrong_yes is not None:
         check_real(wrong_yes, "wrong_yes", low=0.0, high=1.0)
@@ -67,31 +90,87 @@ def command(
         tuples.check_pool(len(pool.rows))
         judging_prior(estimator, tuples, prior)
     positive = (
-        None if truth is None else _positive(_by_ids(*truth, pool, labels, about["by"]), estimator, len(pool.rows))
+        None if truth is None else positive_of(labels_of(truth, pool, labels, about["by"]), estimator, len(pool.rows))
     )
-    scores = np.concatenate([part for _, _, part in predictions(estimator, pool)])
-    share = float(np.mean(scores >= 0))
+    scores = score_all(estimator, pool)
+    share = float((scores >= 0).mean())
     click.echo(f"method               {estimator.method_}, model {estimator.model_}")
     click.echo(f"points               {len(scores):,}")
     click.echo(share_line(share, prior))
     click.echo(orientation_line(estimator))
+    click.echo(f"probabilities        {estimator.calibration_.explain()}")
+    record: dict[str, Any] = {
+        "model": str(model),
+        "points": str(points),
+        "method": estimator.method_,
+        "n_points": len(scores),
+        "predicted_positive": share,
+        "prior": prior,
+        "orientation": estimator.orientation_.status,
+        "calibration": asdict(estimator.calibration_),
+        "errors": {},
+        "agreement": [],
+        "labels": None,
+    }
+    trained = False
     if tuples is not None:
+        errors = label_free_errors(estimator, pool.rows, tuples, prior, scores, wrong_yes)
         click.echo(f"error estimated without labels, from {tuples.n_tuples:,} tuples (too low if it saw these points):")
-        for line in risk_lines(estimator, pool.rows, tuples, prior, wrong_yes):
+        for line in error_lines(errors):
             click.echo(line)
+        record["errors"] = {kind: e if isinstance(e, str) else asdict(e) for kind, e in errors.items()}
+        trained = not held_out and seems_trained_on(estimator, pool.rows)
+        record["trained_points"] = trained
+    if companions:
+        click.echo("the same said by     share of points, and beyond chance (kappa):")
+    for name, other in companions:
+        found = agreement(scores, score_all(other, check_features(other, raw)), name)
+        record["agreement"].append(asdict(found))
+        kappa = "-" if found.kappa is None else f"{found.kappa:.3f}"
+        swapped = ", with its classes swapped" if found.swapped else ""
+        click.echo(f"  {found.share:.4f}             kappa {kappa}   {name}{swapped}")
     if positive is not None:
-        _print_metrics(np.where(positive, 1, -1), scores, estimator.orientation_.status == "unknown")
+        measured = judge_on_labels(scores, positive, estimator.calibration_)
+        for line in label_lines(measured, estimator.orientation_.status == "unknown"):
+            click.echo(line)
+        record["labels"] = asdict(measured)
     words = degenerate(scores, prior)
+    record["degenerate"] = words
     if words:
         click.echo(f"warning: {words}", err=True)
+    if trained:
+        click.echo(f"warning: {TRAINED_POINTS}", err=True)
+    if json_file is not None:
+        with whole_file(json_file, "w") as handle:
+            json.dump(_finite(record), handle, indent=2, allow_nan=False)
+            handle.write("\n")
 
 
-def _by_ids(
-    truth: NDArray[Any], ids: tuple[str, ...] | None, pool: Points, path: Path | None, by: str | None
+def score_all(estimator: WeakClassifier, pool: Points) -> NDArray[np.float64]:
+    """Return the scores of all points, computed chunk by chunk."""
+    import numpy as np
+
+    from usimul.cli.predict import predictions
+
+    return np.concatenate([part for _, _, part in predictions(estimator, pool)])
+
+
+def _finite(value: Any) -> Any:
+    """Put null in place of numbers that JSON does not know."""
+    if isinstance(value, dict):
+        return {name: _finite(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_finite(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def labels_of(
+    found: tuple[NDArray[Any], tuple[str, ...] | None], pool: Points, path: Path | None, by: str | None
 ) -> NDArray[Any]:
-    """Return the labels in the order of the points, if both have ids."""
+    """Return the labels that were read, in the order of the points if both have ids."""
     from usimul.validation import InputError, Problems
 
+    truth, ids = found
     if ids is not None and pool.ids is None and by != "rows":
         raise InputError(
             f"{str(path)!r} names points by ids, but the points of {pool.source!r} have none to compare with. "
@@ -108,7 +187,7 @@ def _by_ids(
     return truth[[place[name] for name in pool.ids]]
 
 
-def _positive(truth: NDArray[Any], estimator: WeakClassifier, n: int) -> NDArray[np.bool_]:
+def positive_of(truth: NDArray[Any], estimator: WeakClassifier, n: int) -> NDArray[np.bool_]:
     """Whether each label is the positive class; any third label is an error."""
     import numpy as np
 
@@ -120,19 +199,3 @@ def _positive(truth: NDArray[Any], estimator: WeakClassifier, n: int) -> NDArray
         )
     classes = estimator.classes_.tolist()
     return np.asarray(check_class_labels(truth, classes, "labels") == classes[1], dtype=np.bool_)
-
-
-def _print_metrics(y: NDArray[Any], scores: NDArray[np.float64], swap: bool) -> None:
-    from usimul.metrics import accuracy, accuracy_up_to_swap, area_under_curve, balanced_accuracy
-
-    share = float((y > 0).mean())
-    click.echo(f"measured on {len(y):,} labels, share of positives {share:.3f}:")
-    click.echo(f"  accuracy           {accuracy(y, scores):.4f}")
-    if swap:
-        click.echo(f"  up to a swap       {accuracy_up_to_swap(y, scores):.4f}   (the class names are unknown)")
-    if 0.0 < share < 1.0:
-        click.echo(f"  balanced accuracy  {balanced_accuracy(y, scores):.4f}")
-        click.echo(f"  AUC                {area_under_curve(y, scores):.4f}")
-    else:
-        click.echo("  balanced accuracy  -   (labels of one class only)")
-        click.echo("  AUC                -")

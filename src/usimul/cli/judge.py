@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-import warnings
+import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
-
-from usimul.validation import PriorMismatchWarning, UndefinedAtHalfError, UsimulError
-from usimul.weak_risk import WEAK_RISKS
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from usimul.assess import OnLabels
     from usimul.estimators import WeakClassifier
+    from usimul.event_error import ErrorEstimate
+    from usimul.intervals import Estimate
     from usimul.supervision import Supervision
 
-__all__ = ["orientation_line", "risk_lines", "share_line"]
+__all__ = ["error_lines", "label_lines", "orientation_line", "risk_lines", "share_line"]
+
+FEW_LABELS = 100  # fewer leave the accuracy open by five points or more to each side
 
 
 def share_line(share: float, prior: float | None) -> str:
@@ -40,23 +43,52 @@ def risk_lines(
     wrong_yes: float | None = None,
 ) -> list[str]:
     """Every estimate of the error that the supervision allows, with its interval; None is what the training had."""
-    from usimul.supervision import Triplets
+    from usimul.assess import label_free_errors
 
-    lines: list[str] = []
-    for kind in WEAK_RISKS if isinstance(sup, Triplets) else WEAK_RISKS[:1]:
-        try:
-            with warnings.catch_warnings():
-                if lines:  # the first estimate has warned
-                    warnings.simplefilter("ignore", PriorMismatchWarning)
-                risk = estimator.weak_risk(X, sup, kind=kind, prior=prior, wrong_yes=wrong_yes)
-        except UndefinedAtHalfError:
-            lines.append(f"  {kind:<18} not defined at prior 0.5")
+    return error_lines(label_free_errors(estimator, X, sup, prior, wrong_yes=wrong_yes))
+
+
+def error_lines(errors: Mapping[str, ErrorEstimate | str]) -> list[str]:
+    """Return one line for each label-free estimate."""
+    lines = []
+    for kind, found in errors.items():
+        if isinstance(found, str):
+            lines.append(f"  {kind:<18} {found}")
             continue
-        except UsimulError as error:
-            lines.append(f"  {kind:<18} not defined: {error}")
-            continue
-        low, high = risk.interval()
+        error = "" if found.standard_error is None else f" +- {found.standard_error:.4f}"
         lines.append(
-            f"  {risk.kind:<18} {risk.value:.4f} +- {risk.standard_error:.4f}   95% interval {low:.3f} to {high:.3f}"
+            f"  {kind:<18} {f'{found.value:.4f}{error}':<18}  95% interval {found.low:.3f} to {found.high:.3f}"
         )
+    return lines
+
+
+def label_lines(found: OnLabels, swap: bool) -> list[str]:
+    """Say what was measured on labels, one figure a line."""
+    lines = [f"measured on {found.n:,} labels, share of positives {found.share_positive:.3f}:"]
+
+    def line(name: str, figure: Estimate | None, note: str = "") -> str:
+        if figure is None:
+            return f"  {name:<18} -   {note or '(labels of one class only)'}".rstrip()
+        value = f"{figure.value:.4f}"
+        if not math.isfinite(figure.low):
+            return f"  {name:<18} {value}"
+        return f"  {name:<18} {value:<18}  95% interval {figure.low:.3f} to {figure.high:.3f}{note}"
+
+    lines.append(line("accuracy", found.accuracy))
+    if swap:
+        best = max(found.accuracy.value, 1.0 - found.accuracy.value)
+        lines.append(f"  {'up to a swap':<18} {best:.4f}   (the class names are unknown)")
+    lines.append(line("balanced accuracy", found.balanced_accuracy))
+    lines.append(line("AUC", found.area_under_curve))
+    lines.append(line("Brier score", found.brier))
+    lines.append(line("log loss", found.log_loss))
+    lines.append(line("calibration error", found.calibration_error))
+    lines.append(f"  {'  by chance':<18} {found.calibration_error_by_chance:.4f}   (if every probability were right)")
+    lines.append("  probability        said    so      95% interval        points")
+    for part in found.bins:
+        so = part.observed
+        interval = f"{so.low:.3f} to {so.high:.3f}"
+        lines.append(f"  {'':<18} {part.predicted:.3f}   {so.value:.3f}   {interval:<16} {part.n:>9,}")
+    if found.n < FEW_LABELS:
+        lines.append(f"  note: {found.n} labels are few; read the intervals, not the figures")
     return lines

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-__all__ = ["points_options", "supervision_options"]
+__all__ = ["held_out_option", "points_options", "supervision_options"]
 
 Command = Callable[..., None]
 
@@ -40,6 +40,13 @@ _SUPERVISION = (
     click.option("--world", help="How triplets came about, if a table does not say."),
     click.option("--asked", "n_asked", type=int, help="How many tuples were asked about, if a table does not say."),
     click.option("--accepted", "n_accepted", type=int, help="How many were kept. Default with --asked: all rows."),
+)
+
+
+held_out_option = click.option(
+    "--held-out",
+    is_flag=True,
+    help="The points of the tuples were kept from training, although POINTS is the same pool: no warning of that.",
 )
 
 

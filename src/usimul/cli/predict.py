@@ -88,7 +88,9 @@ def predictions(estimator: WeakClassifier, pool: Points) -> Iterator[tuple[int, 
 def _say_what_probability_means(estimator: WeakClassifier) -> None:
     from usimul.methods import get_method
 
-    if not get_method(estimator.method_).probability:
+    if estimator.calibration_.kind != "none":
+        click.echo(f"probabilities are {estimator.calibration_.explain()}")
+    elif not get_method(estimator.method_).probability:
         click.echo(
             f"note: the probabilities of method {estimator.method_!r} are a monotone map of the score, not calibrated.",
             err=True,

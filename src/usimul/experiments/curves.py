@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from usimul.experiments.charts import Series
 from usimul.experiments.grid import Cell
 from usimul.experiments.spec import Run
 from usimul.experiments.store import Row
 from usimul.experiments.tables import Table
+from usimul.report.charts import Series
 
 __all__ = ["Panel", "panels"]
 

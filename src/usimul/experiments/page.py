@@ -9,13 +9,13 @@ from typing import Any
 
 from markupsafe import Markup
 
-from usimul.experiments.charts import line_chart
 from usimul.experiments.claims import CLAIMS, JUDGED, judge_claims
 from usimul.experiments.curves import panels
 from usimul.experiments.findings import findings
-from usimul.experiments.pages import page_environment
 from usimul.experiments.store import Row
 from usimul.experiments.tables import Table
+from usimul.report.charts import line_chart
+from usimul.report.pages import page_environment
 
 __all__ = ["render_page"]
 
@@ -104,7 +104,7 @@ def render_page(
         for claim in CLAIMS
         if any(verdicts[claim.words, method].seen for method in JUDGED)
     ]
-    template = page_environment().get_template("reproduce.html")
+    template = page_environment("usimul.experiments").get_template("reproduce.html")
     return template.render(
         sections=sections,
         claims=claims,

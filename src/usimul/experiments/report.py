@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from usimul.experiments.charts import Series, line_chart
 from usimul.experiments.demo import DemoResult
-from usimul.experiments.pages import page_environment
+from usimul.report.charts import Series, line_chart
+from usimul.report.pages import page_environment
 
 __all__ = ["render_demo"]
 
@@ -29,5 +29,5 @@ def render_demo(result: DemoResult) -> str:
         )
         for i, row in enumerate(result.rows)
     ]
-    template = page_environment().get_template("demo.html")
+    template = page_environment("usimul.experiments").get_template("demo.html")
     return template.render(result=result, label_free=label_free, risks=list(zip(result.rows, risks, strict=True)))

@@ -10,7 +10,17 @@ from torch import Tensor
 from usimul.estimators import USimULClassifier, WeakClassifier
 from usimul.validation import UsimulError
 
-__all__ = ["CARD", "CLASSES", "DESCRIPTION", "FORMAT", "FORMAT_VERSION", "LATER", "TRAINED_ON", "WEIGHTS", "check_weights"]
+__all__ = [
+    "CARD",
+    "CLASSES",
+    "DESCRIPTION",
+    "FORMAT",
+    "FORMAT_VERSION",
+    "LATER",
+    "TRAINED_ON",
+    "WEIGHTS",
+    "check_weights",
+]
 
 FORMAT = "usimul-model"
 FORMAT_VERSION = 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from usimul.calibration import Calibration
 from usimul.methods import get_method
 from usimul.methods.base import Method, Orientation
 from usimul.supervision import Labels, Triplets
@@ -24,11 +25,7 @@ def card(d: Mapping[str, Any], name: str) -> str:
     method = get_method(d["method_"])
     negative, positive = d["classes_"]["values"]
     known = Orientation(**d["orientation_"]).explain(unbiased=method.unbiased_for(d["world_"]))
-    calibration = (
-        "`predict_proba` models P(positive | x), as far as the training data allow."
-        if method.probability
-        else "`predict_proba` is a monotone map of the score, **not a calibrated probability**."
-    )
+    calibration = _on_probabilities(Calibration(**d["calibration_"]), method)
     own = ", model=your_module" if d["model"]["kind"] == "custom" else ""
     source = f"\n- Source of the method: {method.paper}" if method.paper else ""
     prior = "none, the method needs none" if d["prior_"] is None else f"{d['prior_']:g}"
@@ -74,6 +71,14 @@ A binary classifier trained with {", ".join(f"{k} {v}" for k, v in d["made_with"
 
 or `usimul predict {name} points.npy --output predictions.csv`. {_on_columns(d)}
 """
+
+
+def _on_probabilities(calibration: Calibration, method: Method) -> str:
+    if calibration.kind != "none":
+        return f"`predict_proba` is {calibration.explain()}; it holds for points like those."
+    if method.probability:
+        return "`predict_proba` models P(positive | x), as far as the training data allow; not calibrated."
+    return "`predict_proba` is a monotone map of the score, **not a calibrated probability**."
 
 
 def _on_features(d: Mapping[str, Any]) -> str:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from usimul import __version__
+from usimul.calibration import Calibration
 from usimul.estimators import WeakClassifier
 from usimul.export.base import CLASSES, FORMAT, FORMAT_VERSION, LATER, TRAINED_ON, WEIGHTS
 from usimul.methods import get_method
@@ -76,6 +77,7 @@ def describe(estimator: WeakClassifier, weights: bytes) -> dict[str, Any]:
         else None,
         "classes_": _describe_classes(estimator.classes_),
         "orientation_": _plain(asdict(estimator.orientation_)),
+        "calibration_": _plain(asdict(estimator.calibration_)),
         "weights": {"file": WEIGHTS, "bytes": len(weights), "sha256": hashlib.sha256(weights).hexdigest()},
     }
     description.update({name: _plain(getattr(estimator, name)) for name in fitted})
@@ -156,6 +158,7 @@ class Reader:
         self._feature_names(made)
         self._trained_on(made)
         made.orientation_ = self._orientation()
+        made.calibration_ = self._calibration()
         made.history_ = self._history()
         made.n_epochs_ = self.get("n_epochs_", int)
         made.n_restarts_ = self.get("n_restarts_", int)
@@ -221,6 +224,16 @@ class Reader:
         if status not in Orientation.STATUSES or (z is not None and not math.isfinite(z)):
             raise self.bad(f"the orientation is {status!r} with z {z}")
         return Orientation(status, self.get("flipped", bool, record), z)
+
+    def _calibration(self) -> Calibration:
+        if "calibration_" not in self.content:  # a model of before there was any
+            return Calibration()
+        record = self.get("calibration_", dict)
+        kind, n = self.get("kind", str, record), self.get("n", int, record)
+        temperature = self.get("temperature", (int, float), record)
+        if kind not in Calibration.KINDS or not 0.0 < temperature < math.inf or n < 0:
+            raise self.bad(f"the calibration is {kind!r} with temperature {temperature} from {n}")
+        return Calibration(kind, float(temperature), n)
 
     def _history(self) -> dict[str, list[Any]]:
         history: dict[str, list[Any]] = self.get("history_", dict)
