@@ -21,6 +21,7 @@ FILE = click.Path(path_type=Path)
 @click.argument(
     "supervision", required=False, type=click.Path(exists=True, dir_okay=False, readable=True, path_type=Path)
 )
+@click.option("--prior", type=float, help="Share of positives: also look whether the answers contradict it.")
 @points_options
 @supervision_options
 @click.option("--output", "-o", type=FILE, help="Also write the points as .npz with ids, or as .npy without.")
@@ -29,6 +30,7 @@ FILE = click.Path(path_type=Path)
 def command(
     points: Path,
     supervision: Path | None,
+    prior: float | None,
     output: Path | None,
     supervision_output: Path | None,
     overwrite: bool,
@@ -54,6 +56,7 @@ def command(
             click.echo("note: the supervision was not looked at, because its points cannot be read.", err=True)
         else:
             sup, also = _look_at_supervision(supervision, pool, about)
+            also = also or (sup is not None and _contradicts(sup, prior))
             if wrong and also:
                 click.echo("note: problems of the supervision may follow from those of the points.", err=True)
             wrong = wrong or also
@@ -118,6 +121,19 @@ def _look_at_supervision(path: Path, pool: Points, about: dict[str, Any]) -> tup
     if others:
         click.echo(f"columns not used     {', '.join(others)}")
     return sup, False
+
+
+def _contradicts(sup: Supervision, prior: float | None) -> bool:
+    """Say whether the answers contradict a stated prior, as training would."""
+    from usimul.class_prior import prior_conflict
+    from usimul.validation import check_prior
+
+    conflict = None if prior is None else prior_conflict(sup, check_prior(prior))
+    if conflict is not None:
+        click.echo(
+            f"{'error' if conflict.counted else 'warning'}: prior {prior:g} contradicts them: {conflict}", err=True
+        )
+    return conflict is not None and conflict.counted
 
 
 def _write_points(pool: Points, output: Path) -> None:

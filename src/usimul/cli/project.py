@@ -35,7 +35,7 @@ _TRAINING = {name: name for name in _TRAINING_KEYS.split()}
 _DEVICE = {"device": "device"}
 
 TAKES: dict[str, dict[str, dict[str, str]]] = {
-    "check": {"points": _POINTS, "supervision": _SUPERVISION},
+    "check": {"points": _POINTS, "supervision": _SUPERVISION, "prior": {"value": "prior"}},
     "prior": {"points": _POINTS, "supervision": _SUPERVISION, "prior": {"estimate": "method", "side": "side"}},
     "train": {"points": _POINTS, "supervision": _SUPERVISION, "prior": {"value": "prior"}, "training": _TRAINING},
     "tune": {"points": _POINTS, "supervision": _SUPERVISION, "prior": {"value": "prior"}, "training": _TRAINING},

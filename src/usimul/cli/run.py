@@ -105,7 +105,7 @@ def _steps(project: Project, folder: Path) -> Iterator[Step]:
 def _split(project: Project, folder: Path) -> tuple[Path, Path | None]:
     """Return the file of answers to learn from, and one over points that are kept from it, if that was asked for."""
     from usimul.cli.files import read_points, read_supervision
-    from usimul.splits import pool_split
+    from usimul.splits import inside, pool_split
 
     supervision = Path(project.need("supervision", "path"))
     share = project.get("judging", "held_out", 0.0)
@@ -115,15 +115,12 @@ def _split(project: Project, folder: Path) -> tuple[Path, Path | None]:
     pool = read_points(Path(project.need("points", "path")), **reading_of(project))
     answers = read_supervision(supervision, pool, about_of(project))
     parts = pool_split(answers, share, random_state=project.get("training", "seed", 0))
-    kept = f"{parts.train.n_tuples:,} tuples to learn from, {parts.test.n_tuples:,} held out over other points"
-    click.echo(
-        f"\n== split: {kept}, {answers.n_tuples - parts.train.n_tuples - parts.test.n_tuples:,} between them left out"
-    )
-    if parts.test.n_tuples < FEW:
+    click.echo(f"\n== split: {parts}")
+    if parts.n_test < FEW:
         click.echo("   too few are held out to judge by, so all answers are learned from and nothing is judged.")
         return supervision, None
-    parts.train.save(learn, overwrite=True)
-    parts.test.save(judge, overwrite=True)
+    inside(answers, parts.train).save(learn, overwrite=True)
+    inside(answers, parts.test).save(judge, overwrite=True)
     return learn, judge
 
 
