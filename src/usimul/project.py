@@ -73,6 +73,9 @@ SECTIONS: dict[str, dict[str, Key]] = {
         "kind": Key(_TEXT, '"triplets"', "if the file does not say"),
         "by": Key(_TEXT, '"ids"', "what names points", choices=("ids", "rows")),
         "world": Key(_TEXT, '"definition1"', "how triplets came about, if the file does not say"),
+        "unlabeled": Key(
+            _TEXT, '"pool"', "unlabeled points: those the file names, or all of the pool", choices=("file", "pool")
+        ),
         "asked": Key(_WHOLE, "4000", "questions asked, yes and no together; checks and estimates the prior"),
         "accepted": Key(_WHOLE, "3000", "how many of them were kept; default: all rows"),
     },
@@ -114,6 +117,7 @@ SECTIONS: dict[str, dict[str, Key]] = {
 SHOWN = {
     ("points", "path"),
     ("supervision", "path"),
+    ("supervision", "unlabeled"),
     ("training", "method"),
     ("training", "model"),
     ("training", "seed"),

@@ -28,11 +28,20 @@ _POINTS = {
     "resize": "resize",
     "mode": "mode",
 }
-_ABOUT = {"kind": "kind", "by": "by", "world": "world", "asked": "n_asked", "accepted": "n_accepted"}
+_KIND = {name: name for name in ("kind", "by", "world", "unlabeled")}
+_ABOUT = {**_KIND, "asked": "n_asked", "accepted": "n_accepted"}
+_READING = {key: name for key, name in _POINTS.items() if key != "path"}
 _SUPERVISION = {"path": "supervision", **_ABOUT}
 _TRAINING_KEYS = "method model epochs batch_size lr loss selection scaling prior_check seed device"
 _TRAINING = {name: name for name in _TRAINING_KEYS.split()}
 _DEVICE = {"device": "device"}
+
+_JUDGING = {
+    "judging": {"points": "points", "supervision": "supervision", "labels": "labels"},
+    "points": _READING,
+    "supervision": _KIND,
+    "training": _DEVICE,
+}
 
 TAKES: dict[str, dict[str, dict[str, str]]] = {
     "check": {"points": _POINTS, "supervision": _SUPERVISION, "prior": {"value": "prior"}},
@@ -40,24 +49,9 @@ TAKES: dict[str, dict[str, dict[str, str]]] = {
     "train": {"points": _POINTS, "supervision": _SUPERVISION, "prior": {"value": "prior"}, "training": _TRAINING},
     "tune": {"points": _POINTS, "supervision": _SUPERVISION, "prior": {"value": "prior"}, "training": _TRAINING},
     "predict": {"points": _POINTS, "training": _DEVICE},
-    "evaluate": {
-        "judging": {"points": "points", "supervision": "supervision", "labels": "labels"},
-        "points": {k: v for k, v in _POINTS.items() if k != "path"},
-        "supervision": {k: v for k, v in _ABOUT.items() if k in ("kind", "by", "world")},
-        "training": _DEVICE,
-    },
-    "report": {
-        "judging": {"points": "points", "supervision": "supervision", "labels": "labels"},
-        "points": {k: v for k, v in _POINTS.items() if k != "path"},
-        "supervision": {k: v for k, v in _ABOUT.items() if k in ("kind", "by", "world")},
-        "training": _DEVICE,
-    },
-    "calibrate": {
-        "judging": {"points": "points", "supervision": "supervision", "labels": "labels"},
-        "points": {k: v for k, v in _POINTS.items() if k != "path"},
-        "supervision": {k: v for k, v in _ABOUT.items() if k in ("kind", "by", "world")},
-        "training": _DEVICE,
-    },
+    "evaluate": _JUDGING,
+    "report": _JUDGING,
+    "calibrate": _JUDGING,
     "export": {},
     "run": {},
 }
@@ -87,7 +81,7 @@ def defaults_of(project: Project, command: str) -> dict[str, Any]:
         found["model"] = model
     held_out = project.folder / HELD_OUT
     if command in ("evaluate", "report", "calibrate") and "points" not in found and held_out.exists():
-        found.update(points=project.get("points", "path"), supervision=held_out)
+        found.update(points=project.get("points", "path"), supervision=held_out, unlabeled="file")
     if command == "predict":
         found["output"] = project.folder / project.get("output", "predictions", "predictions.csv")
     return found

@@ -86,7 +86,8 @@ def _steps(project: Project, folder: Path) -> Iterator[Step]:
         yield Step("prior", ("prior", str(points), str(supervision), "--json", str(prior)), prior)
     learn, judge = _split(project, folder)
     model = folder / "model"
-    yield Step("training", ("train", str(points), str(learn), "--output", str(model)), model)
+    parted = () if judge is None else ("--unlabeled", "file")  # the parts name their unlabeled points
+    yield Step("training", ("train", str(points), str(learn), *parted, "--output", str(model)), model)
     about = _judging(project, judge)
     where = str(project.get("judging", "points", points))
     if about:
@@ -127,7 +128,7 @@ def _split(project: Project, folder: Path) -> tuple[Path, Path | None]:
 def _judging(project: Project, judge: Path | None) -> list[str]:
     """Return options that name what a model is judged by."""
     if judge is not None:
-        return ["--supervision", str(judge)]
+        return ["--supervision", str(judge), "--unlabeled", "file"]
     named = ((name, project.get("judging", name)) for name in ("supervision", "labels"))
     return [word for name, path in named if path is not None for word in (f"--{name}", str(path))]
 
