@@ -56,7 +56,7 @@ def _with_pool(sup: Supervision, path: Path, n: int) -> Supervision:
     """
     if sup.unlabeled is not None:
         raise InputError(
-            f"{str(path)!r} names {sup.n_unlabeled:,} unlabeled points itself, and --unlabeled pool asks for all of the "
+            f"{str(path)!r} names {sup.n_unlabeled:,} unlabeled points, and --unlabeled pool asks for all of the "
             "pool. Leave --unlabeled (in a project file, `unlabeled`) out, or take the points out of the file."
         )
     return replace(sup, unlabeled=np.arange(n))
