@@ -173,7 +173,8 @@ def write_table() -> None:
             f"is judged by {N_JUDGING:,} fresh triplets and {N_JUDGING_UNLABELED:,} unlabeled points over the test "
             "part, at the nominal level of 95 %. The true error is that of the population these are drawn from: the "
             "shares of wrong predictions among the positives and the negatives of the test part, weighted by the "
-            "prior. No run was left out. The seed decides the draws, the training and, of Pendigits and BirdSong, the split.",
+            "prior. No run was left out. The seed decides the draws, the training and, of Pendigits and BirdSong, the "
+            "split.",
             118,
         ),
         "",

@@ -392,6 +392,4 @@ def seems_trained_on(estimator: WeakClassifier, X: Any) -> bool:
     probe = ScoreNet(nn.Identity(), cast(Tensor, module.shift).numel())
     probe.set_scaling(*(torch.as_tensor(part).cpu() for part in estimator._scaling(estimator._points(X, reset=False))))
     pairs = ((module.shift, probe.shift), (module.scale, probe.scale))
-    return all(
-        bool(torch.allclose(cast(Tensor, kept).cpu(), cast(Tensor, new), rtol=1e-4, atol=1e-7)) for kept, new in pairs
-    )
+    return all(bool(torch.allclose(cast(Tensor, kept).cpu(), new, rtol=1e-4, atol=1e-7)) for kept, new in pairs)

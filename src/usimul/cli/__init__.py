@@ -12,15 +12,19 @@ import sys
 import traceback
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import click
 
 from usimul import __version__
+from usimul.cli.project import MAKES, NAME, TAKES, defaults_of
 
 __all__ = ["COMMANDS", "main"]
 
 COMMANDS = {
+    "init": ("usimul.cli.init", "Write a commented project file, usimul.toml, which every command reads."),
+    "run": ("usimul.cli.run", "Do the whole way that usimul.toml describes; leave model, report, predictions, log."),
     "demo": ("usimul.cli.demo", "Train four methods on embedded data and compare them; about a minute."),
     "check": ("usimul.cli.check", "Look at points and supervision, and tell every problem found."),
     "prior": ("usimul.cli.prior", "Estimate the share of positives from answers, triplets or some labels."),
@@ -39,6 +43,7 @@ COMMANDS = {
 """Name of each command, the module that holds it as ``command``, and one line of help."""
 
 INTERRUPTED = 130
+WORDS = "usimul.words"  # what stands behind the name of the command
 
 
 class LazyGroup(click.Group):
@@ -68,6 +73,7 @@ class LazyGroup(click.Group):
             near = difflib.get_close_matches(args[0], COMMANDS, n=2, cutoff=0.5)
             hint = f" Did you mean {' or '.join(repr(n) for n in near)}?" if near else ""
             ctx.fail(f"No such command {args[0]!r}.{hint}")
+        ctx.meta[WORDS] = args[1:]
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -115,5 +121,28 @@ def _plain_warnings() -> Iterator[None]:
 @click.option(
     "--traceback/--no-traceback", envvar="USIMUL_TRACEBACK", default=False, help="Show where an error came from."
 )
-def main(traceback: bool) -> None:
-    """Train a classifier when nobody may see labels: from uncertain-similarity triplets and unlabeled points."""
+@click.option(
+    "--project",
+    type=click.Path(exists=True, dir_okay=False, readable=True, path_type=Path),
+    help="Project file. Default: usimul.toml in this folder, if there is one.",
+)
+@click.option("--no-project", is_flag=True, help="Read no project file.")
+@click.pass_context
+def main(ctx: click.Context, traceback: bool, project: Path | None, no_project: bool) -> None:
+    """Train a classifier when nobody may see labels: from uncertain-similarity triplets and unlabeled points.
+
+    In a folder with a project file, usimul.toml, commands take from it what is not given (`usimul init` writes one).
+    """
+    command = ctx.invoked_subcommand
+    path = Path(NAME) if project is None and Path(NAME).is_file() else project
+    if no_project or path is None or command not in TAKES or {"-h", "--help"} & set(ctx.meta[WORDS]):
+        return
+    from usimul.project import read_project
+
+    ctx.obj = read_project(path)
+    defaults = defaults_of(ctx.obj, command)
+    if defaults:
+        click.echo(f"project              {path}", err=True)
+    if command in MAKES:
+        ctx.obj.folder.mkdir(parents=True, exist_ok=True)
+    ctx.default_map = {command: defaults}

@@ -21,7 +21,11 @@ FILE = click.Path(path_type=Path)
 @click.argument(
     "supervision", required=False, type=click.Path(exists=True, dir_okay=False, readable=True, path_type=Path)
 )
-@click.option("--prior", type=float, help="Share of positives; with repeated answers, tells the share of wrong ones.")
+@click.option(
+    "--prior",
+    type=float,
+    help="Share of positives: tells whether answers contradict it and, of repeated ones, the share of wrong ones.",
+)
 @click.option("--wrong-yes", default=0.0, show_default=True, help="Share of wrong yes answers to expect; see --prior.")
 @points_options
 @supervision_options
@@ -31,10 +35,10 @@ FILE = click.Path(path_type=Path)
 def command(
     points: Path,
     supervision: Path | None,
+    prior: float | None,
     output: Path | None,
     supervision_output: Path | None,
     overwrite: bool,
-    prior: float | None,
     wrong_yes: float,
     reading: dict[str, Any],
     about: dict[str, Any],
@@ -59,6 +63,7 @@ def command(
             click.echo("note: the supervision was not looked at, because its points cannot be read.", err=True)
         else:
             sup, also = _look_at_supervision(supervision, pool, about)
+            also = also or (sup is not None and _contradicts(sup, prior, wrong_yes))
             if wrong and also:
                 click.echo("note: problems of the supervision may follow from those of the points.", err=True)
             wrong = wrong or also
@@ -158,6 +163,19 @@ def _tell_repeats(sup: Supervision, prior: float | None, wrong_yes: float) -> No
     words = disagreement(sup, prior, wrong_yes)
     if words is not None:
         click.echo(f"warning: {words}", err=True)
+
+
+def _contradicts(sup: Supervision, prior: float | None, wrong_yes: float) -> bool:
+    """Say whether the answers contradict a stated prior, as training would."""
+    from usimul.class_prior import prior_conflict
+    from usimul.validation import check_prior
+
+    conflict = None if prior is None else prior_conflict(sup, check_prior(prior), wrong_yes)
+    if conflict is not None:
+        click.echo(
+            f"{'error' if conflict.counted else 'warning'}: prior {prior:g} contradicts them: {conflict}", err=True
+        )
+    return conflict is not None and conflict.counted
 
 
 def _write_points(pool: Points, output: Path) -> None:

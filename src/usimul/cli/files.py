@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from usimul.files import CSV, JSONL, PARQUET, check_new_file, whole_file
 from usimul.points import Points, read_labels, read_points
@@ -28,6 +31,8 @@ SUPERVISION = (".npz", *TABLES)
 
 def read_supervision(path: Path, points: Points | None, about: dict[str, Any]) -> Supervision:
     """Read supervision over points; of a foreign file, say how to make supervision from it."""
+    about = dict(about)
+    pooled = about.pop("unlabeled", None) == "pool"
     try:
         if path.suffix.lower() not in SUPERVISION:
             raise FileFormatError(f"{str(path)!r} is not a supervision file, which ends in {', '.join(SUPERVISION)}.")
@@ -40,7 +45,21 @@ def read_supervision(path: Path, points: Points | None, about: dict[str, Any]) -
             "usimul.Triplets(rows, unlabeled=rows_of_unlabeled_points, n_points=len(X)).save('file.npz'). "
             "From labels: `usimul sample`."
         ) from error
-    return sup
+    return _with_pool(sup, path, len(points)) if pooled else sup
+
+
+def _with_pool(sup: Supervision, path: Path, n: int) -> Supervision:
+    """Take every point of the pool as unlabeled.
+
+    Not only those of no tuple: among them are the points of questions that were answered with no, whose classes are not
+    mixed as in the whole.
+    """
+    if sup.unlabeled is not None:
+        raise InputError(
+            f"{str(path)!r} names {sup.n_unlabeled:,} unlabeled points, and --unlabeled pool asks for all of the "
+            "pool. Leave --unlabeled (in a project file, `unlabeled`) out, or take the points out of the file."
+        )
+    return replace(sup, unlabeled=np.arange(n))
 
 
 def _has_header(path: Path) -> bool:

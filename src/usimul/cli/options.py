@@ -38,6 +38,11 @@ _SUPERVISION = (
     click.option("--kind", type=click.Choice(KINDS), help="Kind of supervision, if a table does not say."),
     click.option("--by", type=click.Choice(["ids", "rows"]), help="What names points in tables. Default: ids, if any."),
     click.option("--world", help="How triplets came about, if a table does not say."),
+    click.option(
+        "--unlabeled",
+        type=click.Choice(["file", "pool"]),
+        help="Unlabeled points: those that the file names, or every point of POINTS. Default: file.",
+    ),
     click.option("--asked", "n_asked", type=int, help="How many tuples were asked about, if a table does not say."),
     click.option("--accepted", "n_accepted", type=int, help="How many were kept. Default with --asked: all rows."),
 )
@@ -57,7 +62,7 @@ def points_options(command: Command) -> Command:
 
 def supervision_options(command: Command) -> Command:
     """Add the options of reading supervision; the command gets them as one dictionary, ``about``."""
-    return _gather(command, "about", _SUPERVISION, ("kind", "by", "world", "n_asked", "n_accepted"))
+    return _gather(command, "about", _SUPERVISION, ("kind", "by", "world", "unlabeled", "n_asked", "n_accepted"))
 
 
 def _gather(command: Command, into: str, options: tuple[Any, ...], names: tuple[str, ...]) -> Command:

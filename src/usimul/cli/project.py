@@ -1,0 +1,121 @@
+"""What commands take from ``usimul.toml``: their defaults, which options on the command line override."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from usimul.project import Project
+
+__all__ = ["HELD_OUT", "MAKES", "NAME", "PRIOR_FILE", "TAKES", "about_of", "defaults_of", "reading_of"]
+
+NAME = "usimul.toml"
+"""The name under which commands look for a project in the folder where they are called."""
+
+PRIOR_FILE = "prior.json"
+"""What `usimul run` calls the estimate of the prior in the folder of the project."""
+
+HELD_OUT = "held_out.npz"
+"""What `usimul run` calls the answers that it keeps from training, in the same folder."""
+
+_POINTS = {
+    "path": "points",
+    "key": "key",
+    "id_column": "id_column",
+    "ignore": "ignore",
+    "resize": "resize",
+    "mode": "mode",
+}
+_KIND = {name: name for name in ("kind", "by", "world", "unlabeled")}
+_ABOUT = {**_KIND, "asked": "n_asked", "accepted": "n_accepted"}
+_READING = {key: name for key, name in _POINTS.items() if key != "path"}
+_SUPERVISION = {"path": "supervision", **_ABOUT}
+_TRAINING_KEYS = "method model epochs batch_size lr loss selection scaling prior_check seed device"
+_TRAINING = {name: name for name in _TRAINING_KEYS.split()}
+_DEVICE = {"device": "device"}
+
+_JUDGING = {
+    "judging": {"points": "points", "supervision": "supervision", "labels": "labels"},
+    "points": _READING,
+    "supervision": _KIND,
+    "training": _DEVICE,
+}
+
+TAKES: dict[str, dict[str, dict[str, str]]] = {
+    "check": {"points": _POINTS, "supervision": _SUPERVISION, "prior": {"value": "prior"}},
+    "prior": {"points": _POINTS, "supervision": _SUPERVISION, "prior": {"estimate": "method", "side": "side"}},
+    "train": {"points": _POINTS, "supervision": _SUPERVISION, "prior": {"value": "prior"}, "training": _TRAINING},
+    "tune": {"points": _POINTS, "supervision": _SUPERVISION, "prior": {"value": "prior"}, "training": _TRAINING},
+    "predict": {"points": _POINTS, "training": _DEVICE},
+    "evaluate": _JUDGING,
+    "report": _JUDGING,
+    "calibrate": _JUDGING,
+    "export": {},
+    "run": {},
+}
+"""By command and section: which key of the file is which parameter of the command."""
+
+MAKES = ("train", "predict")
+"""Commands that leave something in the folder of the project."""
+
+_MAKES_MODEL = ("train",)
+_READS_MODEL = ("predict", "evaluate", "report", "calibrate", "export")
+
+
+def defaults_of(project: Project, command: str) -> dict[str, Any]:
+    """Return the parameters of a command that the project gives, as click takes them."""
+    found: dict[str, Any] = {}
+    for section, names in TAKES.get(command, {}).items():
+        for key, parameter in names.items():
+            value = project.get(section, key)
+            if value is not None:
+                found[parameter] = value
+    if command in ("train", "tune"):
+        found.update(_training(project))
+    model = project.folder / "model"
+    if command in _MAKES_MODEL:
+        found["output"] = model
+    elif command in _READS_MODEL:
+        found["model"] = model
+    held_out = project.folder / HELD_OUT
+    if command in ("evaluate", "report", "calibrate") and "points" not in found and held_out.exists():
+        found.update(points=project.get("points", "path"), supervision=held_out, unlabeled="file")
+    if command == "predict":
+        found["output"] = project.folder / project.get("output", "predictions", "predictions.csv")
+    return found
+
+
+def reading_of(project: Project) -> dict[str, Any]:
+    """Return how points are read, for `usimul.points.read_points`."""
+    return {name: project.get("points", key) for key, name in _POINTS.items() if key != "path"}
+
+
+def about_of(project: Project) -> dict[str, Any]:
+    """Return how supervision is read."""
+    return {name: project.get("supervision", key) for key, name in _ABOUT.items()}
+
+
+def _training(project: Project) -> dict[str, Any]:
+    """Values that the command line writes in another form than the file, and an estimated prior if there is one."""
+    found: dict[str, Any] = {}
+    shape = project.get("training", "image_shape")
+    if shape is not None:
+        found["image_shape"] = ",".join(str(side) for side in shape)
+    options = project.get("training", "options")
+    if options is not None:
+        found["options"] = [f"{name}={json.dumps(value)}" for name, value in options.items()]
+    estimated = project.folder / PRIOR_FILE
+    if project.get("prior", "estimate") is not None and estimated.exists():
+        found["prior"] = estimated_prior(estimated)
+    return found
+
+
+def estimated_prior(path: Path) -> float:
+    """Return the value of a file that `usimul prior --json` wrote."""
+    from usimul.files import parsing
+    from usimul.validation import check_prior
+
+    with parsing(path, "estimate of the prior", "`usimul prior --json FILE` writes one."):
+        return check_prior(json.loads(path.read_text(encoding="utf-8"))["value"])
