@@ -211,7 +211,7 @@ def _value(problems: Problems, folder: Path, section: str, key: str, value: Any)
             "Values must be among those that exist",
             f"{where} must be one of {', '.join(about.choices)}, and is {value!r}",
         )
-    elif about.path:
+    elif about.path and isinstance(value, str):
         return folder / Path(value).expanduser()
     return value
 
@@ -250,9 +250,9 @@ def _check(problems: Problems, given: dict[str, dict[str, Any]]) -> None:
             "[judging] has both `held_out` and `points`",
             advice="Drop one of them.",
         )
-    folder = given.get("output", {}).get("predictions")
-    if folder is not None and Path(folder).name != folder:
-        problems.add("[output] predictions is the name of a file in the output folder", f"It is {folder!r}")
+    name = given.get("output", {}).get("predictions")
+    if isinstance(name, str) and Path(name).name != name:
+        problems.add("[output] predictions is the name of a file in the output folder", f"It is {name!r}")
 
 
 def project_text(values: dict[tuple[str, str], str] | None = None, notes: tuple[str, ...] = ()) -> str:

@@ -141,7 +141,7 @@ def main(ctx: click.Context, traceback: bool, project: Path | None, no_project: 
 
     ctx.obj = read_project(path)
     defaults = defaults_of(ctx.obj, command)
-    if defaults:
+    if defaults and project is None:  # taken without being named
         click.echo(f"project              {path}", err=True)
     if command in MAKES:
         ctx.obj.folder.mkdir(parents=True, exist_ok=True)

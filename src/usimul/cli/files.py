@@ -13,7 +13,7 @@ from usimul.files import CSV, JSONL, PARQUET, check_new_file, whole_file
 from usimul.points import Points, read_labels, read_points
 from usimul.supervision import Supervision
 from usimul.supervision import read_supervision as read_any_supervision
-from usimul.validation import FileFormatError
+from usimul.validation import FileFormatError, InputError
 
 __all__ = [
     "SUPERVISION",
@@ -45,7 +45,11 @@ def read_supervision(path: Path, points: Points | None, about: dict[str, Any]) -
             "usimul.Triplets(rows, unlabeled=rows_of_unlabeled_points, n_points=len(X)).save('file.npz'). "
             "From labels: `usimul sample`."
         ) from error
-    return _with_pool(sup, path, len(points)) if pooled else sup
+    if not pooled:
+        return sup
+    if points is None:
+        raise InputError("--unlabeled pool takes every point of POINTS as unlabeled, and no POINTS are named.")
+    return _with_pool(sup, path, len(points))
 
 
 def _with_pool(sup: Supervision, path: Path, n: int) -> Supervision:

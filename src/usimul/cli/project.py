@@ -68,10 +68,7 @@ def defaults_of(project: Project, command: str) -> dict[str, Any]:
     """Return the parameters of a command that the project gives, as click takes them."""
     found: dict[str, Any] = {}
     for section, names in TAKES.get(command, {}).items():
-        for key, parameter in names.items():
-            value = project.get(section, key)
-            if value is not None:
-                found[parameter] = value
+        found.update(_given(project, section, names))
     if command in ("train", "tune"):
         found.update(_training(project))
     model = project.folder / "model"
@@ -81,7 +78,7 @@ def defaults_of(project: Project, command: str) -> dict[str, Any]:
         found["model"] = model
     held_out = project.folder / HELD_OUT
     if command in ("evaluate", "report", "calibrate") and "points" not in found and held_out.exists():
-        found.update(points=project.get("points", "path"), supervision=held_out, unlabeled="file")
+        found.update(points=project.get("points", "path"), supervision=held_out, unlabeled="file", held_out=True)
     if command == "predict":
         found["output"] = project.folder / project.get("output", "predictions", "predictions.csv")
     return found
@@ -89,12 +86,17 @@ def defaults_of(project: Project, command: str) -> dict[str, Any]:
 
 def reading_of(project: Project) -> dict[str, Any]:
     """Return how points are read, for `usimul.points.read_points`."""
-    return {name: project.get("points", key) for key, name in _POINTS.items() if key != "path"}
+    return _given(project, "points", _READING)
 
 
 def about_of(project: Project) -> dict[str, Any]:
     """Return how supervision is read."""
-    return {name: project.get("supervision", key) for key, name in _ABOUT.items()}
+    return _given(project, "supervision", _ABOUT)
+
+
+def _given(project: Project, section: str, names: dict[str, str]) -> dict[str, Any]:
+    found = {name: project.get(section, key) for key, name in names.items()}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _training(project: Project) -> dict[str, Any]:

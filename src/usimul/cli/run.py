@@ -128,7 +128,7 @@ def _split(project: Project, folder: Path) -> tuple[Path, Path | None]:
 def _judging(project: Project, judge: Path | None) -> list[str]:
     """Return options that name what a model is judged by."""
     if judge is not None:
-        return ["--supervision", str(judge), "--unlabeled", "file"]
+        return ["--supervision", str(judge), "--unlabeled", "file", "--held-out"]
     named = ((name, project.get("judging", name)) for name in ("supervision", "labels"))
     return [word for name, path in named if path is not None for word in (f"--{name}", str(path))]
 
@@ -209,7 +209,7 @@ def _log(path: Path) -> Iterator[IO[str]]:
     with room_for(path), path.open("a", encoding="utf-8") as log:
         log.write(f"--- {time.strftime('%Y-%m-%d %H:%M:%S %z')}\n")
         out, err = sys.stdout, sys.stderr
-        sys.stdout, sys.stderr = _Tee(out, log), _Tee(err, log)  # type: ignore[assignment]
+        sys.stdout, sys.stderr = _Tee(out, log), _Tee(err, log)
         try:
             yield log
         finally:
