@@ -152,7 +152,7 @@ class TestTheWholeWay:
         found = usimul("train", *given, "--asked", 4000, "-o", tmp_path / "m", code=2)
         assert "contradicts the" in found.stderr  # 400 of 4000 yes answers fit no prior
         usimul("train", *given, "--asked", 506, "-o", tmp_path / "m")
-        assert "world `definition1`" in (tmp_path / "m" / "README.md").read_text()
+        assert "World `definition1`" in (tmp_path / "m" / "README.md").read_text()
 
     def test_row_numbers_for_points_with_ids(self, own, tmp_path):
         labels = pd.read_csv(own / "labels.csv").set_index("id")["label"].loc[list(read_points(own / "points.csv").ids)]

@@ -121,7 +121,9 @@ def _on_epochs(d: Mapping[str, Any]) -> str:
 
 def _on_settings(d: Mapping[str, Any]) -> str:
     """Return the parameters that somebody chose; what is None or said elsewhere is left out."""
-    elsewhere = {"method", "prior", "model", "image_shape", "verbose", "device", "wrong_yes"}
+    elsewhere = {"method", "prior", "model", "image_shape", "prior_check", "wrong_yes", "verbose", "device"}
+    if d["params"].get("selection") != "label-free" and d["params"].get("method") != "auto":
+        elsewhere.add("validation_fraction")  # nothing was held out
     given = {k: v for k, v in d["params"].items() if k not in elsewhere and v is not None}
     return ", ".join(f"{name} {value}" for name, value in sorted(given.items()))
 
