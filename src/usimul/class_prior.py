@@ -87,8 +87,11 @@ def _acceptance(event: str) -> Callable[[Supervision, float, float], Conflict | 
         asked, accepted = supervision.n_asked, supervision.n_accepted
         if not asked or accepted is None or supervision.world not in (None, "definition1"):
             return None
-        expected = EVENTS[event].probability(prior) / (1.0 - wrong_yes)
-        if wrong_yes and (expected >= 1.0 or accepted / asked <= expected):
+        holds = EVENTS[event].probability(prior)
+        if wrong_yes >= 1.0 - holds > 0.0:  # such a yes says nothing, which is for others to refuse
+            return None
+        expected = holds / (1.0 - wrong_yes)
+        if wrong_yes and accepted / asked <= expected:
             return None
         rate = accepted / asked * (1.0 - wrong_yes)
         product = (
@@ -106,7 +109,9 @@ def _answers(supervision: Supervision, prior: float, wrong_yes: float) -> Confli
     in_pairs = isinstance(supervision, PairAnswers)
     holds = similar_probability(prior) if in_pairs else acceptance_probability(prior)
     flips = flip_rate_of(wrong_yes, holds)
-    right = (yes / n - flips) / (1.0 - 2.0 * flips) if flips < 0.5 else holds
+    if flips >= 0.5:  # such answers say nothing, which is for others to refuse
+        return None
+    right = min(1.0, (yes / n - flips) / (1.0 - 2.0 * flips))
     what = "share of similar pairs" if in_pairs else "share of yes answers"
     expected = flips * (1.0 - holds) + (1.0 - flips) * holds
     return _rate(what, yes, n, expected, _roots(0.5 * (1.0 - right) if in_pairs else 1.0 - right))
