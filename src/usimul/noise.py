@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from usimul.events import EVENTS, Event
+from usimul.mixture import signal_kept
 from usimul.supervision import (
     ComparedPairs,
     DissimilarPairs,
@@ -263,7 +264,10 @@ def disagreement(supervision: Supervision, prior: float | None, wrong_yes: float
     if not isinstance(supervision, (PairAnswers, TripletAnswers)):
         return None
     found, statement = repeats(supervision), statement_of(supervision)
-    stated = 0.0 if prior is None or statement is None else flip_rate_of(wrong_yes, statement.probability(prior))
+    stated = 0.0
+    if wrong_yes and prior is not None and statement is not None:
+        signal_kept(wrong_yes, statement.probability(prior))  # refuses a share that leaves nothing
+        stated = flip_rate_of(wrong_yes, statement.probability(prior))
     allowed = max(stated, NEGLIGIBLE_FLIPS)
     score = found.z(allowed)
     if not len(found.sizes) or score <= DISAGREEMENT_Z:

@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from usimul.events import EVENTS, Event, companions, event_from_rule
+from usimul.events import EVENTS, Event, companions, event_from_rule, noisy
 from usimul.validation import InputError, InputTypeError
 
 # The rules, worded here a second time and independently of the library: probability of being observed.
@@ -154,6 +154,36 @@ def test_noisy_event():
     noisy = Event("noisy", ((1, 1), (0, 0), (1, 0)), (0.9, 0.9, 0.1))
     assert abs(noisy.probability(0.4) - (0.9 * 0.16 + 0.9 * 0.36 + 0.1 * 0.24)) < TOLERANCE
     np.testing.assert_allclose(noisy.given([0.2, 0.7]), 0.9 * 0.14 + 0.9 * 0.24 + 0.1 * 0.06, rtol=0, atol=TOLERANCE)
+
+
+@by_name
+@pytest.mark.parametrize("prior", PRIORS)
+def test_noisy_answers_are_a_mixture_of_right_and_wrong_ones(event, prior):
+    """(1 - r) P(y | Y) + r P(y | not Y), label tuple by label tuple, and all that follows from it."""
+    right = joint(event, [prior] * event.size)
+    holds = sum(right.values())
+    r = 0.3 * (1 - holds)
+    law = {}
+    for labels, weight in right.items():
+        everything = prior ** sum(labels) * (1 - prior) ** (event.size - sum(labels))
+        law[labels] = (1 - r) * weight / holds + r * (everything - weight) / (1 - holds)
+    heard = noisy(event, r, prior)
+    assert sum(law.values()) == pytest.approx(1.0, abs=TOLERANCE)
+    for labels, share in zip(heard.admissible, heard.posterior(prior), strict=True):
+        assert abs(share - law[labels]) < TOLERANCE
+    for i, share in enumerate(heard.marginals(prior)):
+        assert abs(share - sum(w for labels, w in law.items() if labels[i])) < TOLERANCE
+    # Where the statement surely holds the answer is yes; so all tuples give Z/(1 - r).
+    assert heard.accepted.max() == pytest.approx(1.0, abs=TOLERANCE)
+    assert abs(heard.probability(prior) - holds / (1 - r)) < TOLERANCE
+    # Given outputs, a yes has the probability rho + (1 - rho) g, so its moments follow from those of g.
+    rho = r * holds / ((1 - r) * (1 - holds))
+    h = np.random.default_rng(4).uniform(0.02, 0.98, size=(6, event.size))
+    np.testing.assert_allclose(heard.given(h), rho + (1 - rho) * event.given(h), rtol=0, atol=TOLERANCE)
+    (mean, second), (first, square) = event.moments(H), heard.moments(H)
+    assert abs(first - (rho + (1 - rho) * mean)) < TOLERANCE
+    assert abs(square - (rho**2 + 2 * rho * (1 - rho) * mean + (1 - rho) ** 2 * second)) < TOLERANCE
+    assert noisy(event, 0.0, prior) is event
 
 
 def test_compared_pair_shares():

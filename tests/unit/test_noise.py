@@ -1,5 +1,6 @@
 """Flip rates, repeated questions, and everything that takes ``wrong_yes``, away from the theory of the risks."""
 
+import json
 import math
 import warnings
 from dataclasses import replace
@@ -35,7 +36,7 @@ from usimul.sampling import (
     sample_triplets,
 )
 from usimul.supervision import PairAnswers, SimilarPairs, Supervision, TripletAnswers, Triplets, Unlabeled
-from usimul.validation import InputError, InputTypeError, NoisyAnswersWarning
+from usimul.validation import FileFormatError, InputError, InputTypeError, NoisyAnswersWarning
 
 PRIORS = (0.2, 0.4, 0.5, 0.7)
 at_priors = pytest.mark.parametrize("p", PRIORS)
@@ -465,3 +466,30 @@ def test_worlds_of_other_counts(data, sup):
     in_pairs = replace(sup, world="pair_plus_unlabeled", n_asked=None, n_accepted=None)
     with pytest.raises(InputError, match=r"`wrong_yes` must be less than 0.48"):
         quick(wrong_yes=0.5).fit(data.X_train, in_pairs)
+
+
+def test_folders_written_before_there_was_a_correction(data, sup, tmp_path):
+    us.save(quick().fit(data.X_train, sup), tmp_path / "model")
+    path = tmp_path / "model" / "model.json"
+    content = json.loads(path.read_text())
+    del content["wrong_yes_"], content["params"]["wrong_yes"]
+    path.write_text(json.dumps(content))
+    again = us.load(tmp_path / "model")
+    assert (again.wrong_yes, again.wrong_yes_) == (0.0, 0.0)
+    for bad in (1.5, -0.1, "much", True, None):
+        path.write_text(json.dumps({**content, "wrong_yes_": bad}))
+        with pytest.raises(FileFormatError, match="wrong_yes_"):
+            us.load(tmp_path / "model")
+
+
+@pytest.mark.parametrize("share", [0.24, 0.9, 1.0])
+def test_judging_with_a_share_that_leaves_nothing(share, data, sup):
+    clf = quick(prior_check="warn", wrong_yes=0.1).fit(data.X_train, sup)
+    with pytest.raises(InputError, match=r"`wrong_yes` must be less than 0.24"):
+        clf.weak_risk(data.X_train, sup, wrong_yes=share)
+
+
+def test_no_prior_outside_of_zero_and_one_is_advised():
+    """More yes answers than a flip rate of 0.26 leaves possible: 990 of 1000."""
+    sup = PairAnswers([[0, 1]] * 1000, values=[1.0] * 990 + [-1.0] * 10)
+    assert "prior of 0.000 or 1.000" in prior_conflict(sup, 0.4, 0.1).hint
