@@ -12,7 +12,7 @@ from usimul.cli import main
 from usimul.datasets import make_gaussians
 from usimul.sampling import sample_triplets
 
-GRID = ("--grid", "method=joint-likelihood", "--grid", "model=linear", "--grid", "epochs=40")
+GRID = ("--grid", "method=joint-likelihood", "--grid", "model=linear", "--grid", "epochs=30")
 
 
 def usimul(*args, code=0):
@@ -26,9 +26,9 @@ def usimul(*args, code=0):
 @pytest.fixture(scope="module")
 def given(tmp_path_factory):
     folder = tmp_path_factory.mktemp("files")
-    data = make_gaussians(1500, 10, prior=0.3, random_state=0)
+    data = make_gaussians(4000, 10, prior=0.3, random_state=0)
     np.save(folder / "X.npy", data.X_train)
-    sample_triplets(data.y_train, 200, n_unlabeled=200, prior=0.3, random_state=0).save(folder / "t.npz")
+    sample_triplets(data.y_train, 600, n_unlabeled=600, prior=0.3, random_state=0).save(folder / "t.npz")
     return ("tune", folder / "X.npy", folder / "t.npz", "--prior", 0.3)
 
 
@@ -37,7 +37,7 @@ def test_rows_and_the_chosen_model(given, tmp_path):
     found = usimul(*command).stdout
     assert "label-free error on points held out, rule least" in found
     assert re.search(r"^\* lr=0.1 ", found, re.MULTILINE)
-    assert "all: method=joint-likelihood, model=linear, epochs=40" in found
+    assert "all: method=joint-likelihood, model=linear, epochs=30" in found
     assert all(len(line) <= 100 for line in found.splitlines() if "saved to" not in line)
     rows = [json.loads(line) for line in (tmp_path / "s" / "rows.jsonl").read_text().splitlines()]
     assert [row["settings"]["lr"] for row in rows] == [1e-6, 0.1]
