@@ -172,8 +172,9 @@ def write_table() -> None:
             f"Each run draws its own triplets (world `definition1`, prior {PRIOR:g}), trains `joint` with `mlp`, and "
             f"is judged by {N_JUDGING:,} fresh triplets and {N_JUDGING_UNLABELED:,} unlabeled points over the test "
             "part, at the nominal level of 95 %. The true error is that of the population these are drawn from: the "
-            "shares of wrong predictions among the positives and the negatives of the test part, weighted by the prior. "
-            "No run was left out. The seed decides the draws, the training and, of Pendigits and BirdSong, the split.",
+            "shares of wrong predictions among the positives and the negatives of the test part, weighted by the "
+            "prior. No run was left out. The seed decides the draws, the training and, of Pendigits and BirdSong, the "
+            "split.",
             118,
         ),
         "",
