@@ -146,7 +146,7 @@ def temperature_from_labels(scores: ArrayLike, positive: ArrayLike) -> Calibrati
 
 def _least(risk: Callable[[float], float], what: str) -> float:
     """Return the best temperature: a grid of logarithms, and golden sections around its best place."""
-    grid = np.linspace(math.log(LOWEST), math.log(HIGHEST), 61)
+    grid = np.linspace(math.log(LOWEST), math.log(HIGHEST), 41)
     values = [risk(math.exp(x)) for x in grid]
     at = int(np.argmin(values))
     if at in (0, len(grid) - 1) or max(values) - values[at] < 1e-12:
@@ -161,9 +161,17 @@ def _least(risk: Callable[[float], float], what: str) -> float:
         )
     ratio = 0.5 * (math.sqrt(5.0) - 1.0)
     low, high = float(grid[at - 1]), float(grid[at + 1])
-    for _ in range(40):
-        left, right = high - ratio * (high - low), low + ratio * (high - low)
-        low, high = (low, right) if risk(math.exp(left)) <= risk(math.exp(right)) else (left, high)
+    left, right = high - ratio * (high - low), low + ratio * (high - low)
+    at_left, at_right = risk(math.exp(left)), risk(math.exp(right))
+    for _ in range(22):  # to 1e-5 of the logarithm
+        if at_left <= at_right:
+            high, right, at_right = right, left, at_left
+            left = high - ratio * (high - low)
+            at_left = risk(math.exp(left))
+        else:
+            low, left, at_left = left, right, at_right
+            right = low + ratio * (high - low)
+            at_right = risk(math.exp(right))
     return math.exp(0.5 * (low + high))
 
 
