@@ -111,6 +111,8 @@ def test_commands_within_sentences_exist(page, line):
 def find(args):
     """The command, or command of a group, that a line calls, and the words after its name."""
     context = click.Context(main)
+    if args[0] == "--project":
+        args = args[2:]
     command = main.get_command(context, args[0])
     assert command is not None, args
     args = args[1:]
