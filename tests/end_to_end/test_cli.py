@@ -303,7 +303,8 @@ def test_model_folder_says_what_it_was_trained_on(files, tmp_path):
     clf = export.load(files / "model")
     assert (clf.n_tuples_, clf.n_unlabeled_, clf.world_) == (200, 100, "definition1")
     card = (files / "model" / "README.md").read_text()
-    assert "Trained on: 200 tuples and 100 unlabeled points, world `definition1`.\n" in card
+    asked = load_supervision(files / "train.npz").n_asked
+    assert f"Trained on 200 tuples, kept out of {asked} that were asked about; and 100 unlabeled points. World" in card
     usimul(*train(files), "--selection", "label-free", "-o", tmp_path / "m")
     assert "held out to choose the epoch without labels" in (tmp_path / "m" / "README.md").read_text()
     description = tmp_path / "m" / "model.json"
