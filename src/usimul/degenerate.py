@@ -37,7 +37,7 @@ def degenerate(scores: ArrayLike, prior: float | None = None) -> str | None:
     --------
     >>> degenerate([-1.0, 0.5, 2.0, -3.0], 0.4)
     >>> degenerate([0.2, 0.2, 0.2], 0.4)
-    "all scores are the same (0.2), all points positive: they carry no information. Try method 'joint', ..."
+    "all scores are the same (0.2), all points positive, which carries no information. Try method 'joint', ..."
     """
     values = np.asarray(scores, dtype=np.float64).ravel()
     if np.isnan(values).any():
@@ -47,7 +47,7 @@ def degenerate(scores: ArrayLike, prior: float | None = None) -> str | None:
     low, high = float(values.min()), float(values.max())
     if values.size > 1 and high - low <= FLAT * max(abs(low), abs(high)):
         which = "positive" if high >= 0 else "negative"
-        return f"all scores are the same ({high:.4g}), all points {which}: they carry no information. {ADVICE}"
+        return f"all scores are the same ({high:.4g}), all points {which}, which carries no information. {ADVICE}"
     return degenerate_share(float(np.mean(values >= 0)), prior, values.size)
 
 

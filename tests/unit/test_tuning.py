@@ -182,7 +182,7 @@ class TestTune:
     def test_degenerate_candidates_are_never_chosen(self, data, sup):
         found = tune(quick(), data.X_train, sup, {"model": [Blind(2, 1), "linear"]}, refit=False)
         assert found.settings == {"model": "linear"}
-        assert "carry no information" in found.rows[0]["degenerate"]
+        assert "carries no information" in found.rows[0]["degenerate"]
         assert found.table()[1].endswith("degenerate")
         with pytest.warns(DegenerateTrainingWarning, match="no candidate can be chosen: all scores are the same"):
             none = tune(quick(model=Blind(2, 1), epochs=1), data.X_train, sup, [{}])
@@ -305,4 +305,4 @@ def test_optuna_minimises_the_same_risk(data, sup):
     grid = tune(quick(), data.X_train, sup, {"lr": [0.05]}, refit=False)
     assert study.best_value == grid.rows[0]["value"]
     assert study.best_trial.user_attrs["standard_error"] == grid.rows[0]["standard_error"]
-    assert "carry no information" in study.trials[0].user_attrs["degenerate"]
+    assert "carries no information" in study.trials[0].user_attrs["degenerate"]
