@@ -16,7 +16,7 @@ from usimul.cli import COMMANDS, main
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-RUN = {"README.md", "quickstart.md", "your-data.md"}  # pages whose command lines run as well
+RUN = {"README.md", "quickstart.md", "your-data.md", "prior.md"}  # pages whose command lines run as well
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 BLOCK = re.compile(r"^```(python|sh)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
