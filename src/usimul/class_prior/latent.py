@@ -203,7 +203,7 @@ def redrawn(fitted: Profile, event: Event, tuples: FloatArray, points: FloatArra
     tuple_slopes, point_slopes = model.slopes(fitted.theta)
     n_tuples, n_points = tuples[0].sum(), points[0].sum()
     probability = np.array([event.probability(float(p)) for p in fitted.priors])
-    fit = tuples @ np.log(np.maximum(law, FLOOR)).T + points @ np.log(np.maximum(plain, FLOOR)).T
+    fit: FloatArray = tuples @ np.log(np.maximum(law, FLOOR)).T + points @ np.log(np.maximum(plain, FLOOR)).T
     fit -= n_tuples * np.log(probability)
     for i in range(len(fitted.priors)):
         g = tuples @ tuple_slopes[i].T + points @ point_slopes[i].T
