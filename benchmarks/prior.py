@@ -162,7 +162,7 @@ def table(rows: list[Row]) -> str:
         "`estimate_prior` refuses unless told otherwise.",
         "",
     ]
-    head = ["prior", "`likelihood`, bootstrap", "`likelihood`, profile", "`acceptance`, Wilson", "`auto`, bootstrap"]
+    head = ["prior", "`likelihood`, as reported", "`likelihood`, profile only", "`acceptance`, Wilson", "`auto`"]
     head += ["near 1/2: `likelihood`", "`acceptance`", "`auto`"]
     out += [_line(head), _line(["---"] * len(head))]
     for prior in (*PRIORS, None):

@@ -23,6 +23,7 @@ GRID = np.arange(1, 101) / 200
 """Priors of the rarer class: steps of 1/200 up to 1/2."""
 
 DEEP = 12.0  # log likelihood below the maximum where no bootstrap draw will have its own
+INFORMED = 0.999  # bins that fit no better than one law for both classes, by this quantile, say nothing
 COARSE = 24  # places of the grid that draws are judged at
 
 
@@ -83,10 +84,19 @@ class TupleCurve:
 
     def __post_init__(self) -> None:
         self.fitted: Profile = profile(self.counts, self.event, GRID)
+        self.informative = self._gain() > float(chi2.ppf(INFORMED, self.counts.n_bins))
+
+    def _gain(self) -> float:
+        """Twice the log likelihood above that of one law for both classes, which fits every prior alike."""
+        cells, points = self.counts.tuples, self.counts.points
+        by_place = np.stack([cells.sum(axis=axes) for axes in ((1, 2), (0, 2), (0, 1))])
+        seen = by_place.sum(axis=0) + points
+        alike = float((seen * np.log(np.maximum(seen / seen.sum(), 1e-300))).sum())
+        return 2.0 * (float(self.fitted.log_likelihood.max()) - alike)
 
     def heights(self, priors: FloatArray) -> FloatArray:
         """Profile log likelihood, at priors of the grid or mirrored ones."""
-        return self.fitted.log_likelihood[_place(priors)]
+        return self.fitted.log_likelihood[_place(priors)] * self.informative
 
     def laws(self, prior: float) -> FloatArray:
         """Laws of the bins of the rarer class and of the other, fitted at the place of the grid nearest to a prior."""
@@ -96,6 +106,8 @@ class TupleCurve:
 
     def draws(self, priors: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
         """Of tuples and points drawn anew."""
+        if not self.informative:
+            return np.zeros((n, len(priors)))
         cells, plain = self.counts.tuples, self.counts.points
         places = _place(priors)
         part = Profile(GRID[places], self.fitted.log_likelihood[places], self.fitted.theta[places])

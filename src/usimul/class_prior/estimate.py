@@ -108,7 +108,7 @@ def estimate_prior(
         sorted into bins by their scores; which bins stand together in triplets tells the prior, up to p <-> 1 - p, by
         the likelihood of a latent-class model (`usimul.class_prior.latent`). How good or how calibrated the classifiers
         are decides the width of the interval, not whether it is right. The interval is that of the bootstrap of
-        triplets and points.
+        triplets and points or that of the profile likelihood, on each side whichever reaches further.
     ``labels``
         The share among some labeled points, which must be drawn at random; Wilson's interval.
     ``auto``
@@ -158,7 +158,7 @@ def estimate_prior(
     >>> sup = Triplets([[0, 1, 2]] * 840, n_asked=1000)
     >>> found = estimate_prior(sup, side="minority")
     >>> round(found.value, 3), [round(end, 3) for end in found.interval]
-    (0.2, [0.167, 0.238])
+    (0.2, [0.166, 0.243])
     >>> round(estimate_prior(sup, side="majority").value, 3)
     0.8
     >>> estimate_prior(labels=[1, -1, -1, 1, -1, -1, -1, -1, -1, -1]).value
@@ -342,6 +342,10 @@ def _combine(
             ("bins", float(binned.n_bins)),
         ]
         assumptions += LEARNED
+        if not tuples.informative:
+            notes.append(
+                "the classifiers found nothing that tells the classes apart, so triplets say nothing about the prior"
+            )
     curve = np.sum([source.heights(GRID) for source in sources], axis=0)
     if tuples is not None and binned is not None and binned.known is not None:
         assert supervision is not None
@@ -381,6 +385,8 @@ def _read_off(
     if len(grid) == len(GRID):  # nothing tells p from 1 - p but the side
         root, interval = ends(grid, curve)
         both = profile_interval(grid, curve, level)
+        # Where the classes are hardly told apart the bootstrap is too sure, so the wider end counts on each side.
+        interval = (min(interval[0], both[0]), max(interval[1], both[1]))
         roots, intervals = mirrored(root, interval)
         value, found = chosen(roots, intervals, side)
         beside = both if side == "minority" else (1.0 - both[1], 1.0 - both[0])

@@ -166,7 +166,7 @@ def profile(
     start
         ``theta`` of an earlier profile to go on from; None starts from both orders of the bins and keeps the better.
     max_steps, tolerance
-        The steps end when no log likelihood grew by more than ``tolerance`` in ten steps.
+        Steps end where a group of three raised the log likelihood by no more than ``tolerance``.
     """
     p = np.asarray(priors, dtype=np.float64)
     model = _Model(event)
@@ -203,7 +203,7 @@ def redrawn(fitted: Profile, event: Event, tuples: FloatArray, points: FloatArra
     tuple_slopes, point_slopes = model.slopes(fitted.theta)
     n_tuples, n_points = tuples[0].sum(), points[0].sum()
     probability = np.array([event.probability(float(p)) for p in fitted.priors])
-    fit = tuples @ np.log(np.maximum(law, FLOOR)).T + points @ np.log(np.maximum(plain, FLOOR)).T
+    fit: FloatArray = tuples @ np.log(np.maximum(law, FLOOR)).T + points @ np.log(np.maximum(plain, FLOOR)).T
     fit -= n_tuples * np.log(probability)
     for i in range(len(fitted.priors)):
         g = tuples @ tuple_slopes[i].T + points @ point_slopes[i].T
@@ -235,30 +235,45 @@ def _climb(
     max_steps: int,
     tolerance: float,
 ) -> tuple[FloatArray, FloatArray]:
-    """Take EM steps at fixed class shares, in groups of three with a squared extrapolation (Varadhan, Roland 2008)."""
+    """Take EM steps at fixed class shares, in groups of three with a squared extrapolation (Varadhan, Roland 2008).
 
-    def move(at: FloatArray) -> tuple[FloatArray, FloatArray]:
-        expected, fit = model.step(at, tuples, points)
-        return share * expected / np.maximum(expected.sum(axis=-1, keepdims=True), FLOOR), fit
-
-    before: FloatArray | None = None
+    Problems along the leading axes are independent; each stops when its own likelihood grows no more.
+    """
+    shape, k = theta.shape[:-2], theta.shape[-1]
+    at = theta.reshape(-1, 2, k).copy()
+    shares = np.broadcast_to(share, (*shape, 2, 1)).reshape(-1, 2, 1)
+    cells = np.broadcast_to(tuples, (*shape, k, k, k)).reshape(-1, k, k, k)
+    plain = np.broadcast_to(points, (*shape, k)).reshape(-1, k)
+    reached = np.full(len(at), -np.inf)
+    active = np.arange(len(at))
     for _ in range(max(1, max_steps // 3)):
-        one, fit = move(theta)
-        two, _ = move(one)
-        r, v = one - theta, two - 2.0 * one + theta
-        norm_r = np.sqrt((r**2).sum(axis=(-1, -2), keepdims=True))
-        norm_v = np.sqrt((v**2).sum(axis=(-1, -2), keepdims=True))
+        own = shares[active], cells[active], plain[active]
+        one, fit = _move(model, at[active], *own)
+        going = fit - reached[active] > tolerance
+        reached[active] = fit
+        if not going.any():
+            break
+        active, one, fit = active[going], one[going], fit[going]
+        own = shares[active], cells[active], plain[active]
+        before = at[active]
+        two, _ = _move(model, one, *own)
+        r, v = one - before, two - 2.0 * one + before
+        norm_r, norm_v = (np.sqrt((x**2).sum(axis=(-1, -2), keepdims=True)) for x in (r, v))
         length = np.clip(norm_r / np.maximum(norm_v, FLOOR), 1.0, LONGEST)
-        far = theta + 2.0 * length * r + length**2 * v
+        far = before + 2.0 * length * r + length**2 * v
         # A step that leaves the simplex, or lowers the likelihood, is not taken; plain EM never lowers it.
         inside = (far > 0).all(axis=(-1, -2), keepdims=True)
-        tried, reached = move(np.where(inside, far, two))
-        keep = (reached >= fit)[..., None, None]
-        theta = np.where(keep, tried, two)
-        if before is not None and float(np.max(np.abs(reached - before))) < tolerance and bool(keep.all()):
-            break
-        before = reached
-    return theta, model.step(theta, tuples, points)[1]
+        tried, height = _move(model, np.where(inside, far, two), *own)
+        at[active] = np.where((height >= fit)[..., None, None], tried, two)
+    return at.reshape(theta.shape), model.step(at, cells, plain)[1].reshape(shape)
+
+
+def _move(
+    model: _Model, theta: FloatArray, share: FloatArray, tuples: FloatArray, points: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Take one EM step; return also the log likelihood before it."""
+    expected, fit = model.step(theta, tuples, points)
+    return share * expected / np.maximum(expected.sum(axis=-1, keepdims=True), FLOOR), fit
 
 
 def interpolated_peak(grid: FloatArray, heights: FloatArray) -> FloatArray:

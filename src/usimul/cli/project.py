@@ -45,7 +45,7 @@ _JUDGING = {
 
 TAKES: dict[str, dict[str, dict[str, str]]] = {
     "check": {"points": _POINTS, "supervision": _SUPERVISION, "prior": {"value": "prior"}},
-    "prior": {"points": _POINTS, "supervision": _SUPERVISION, "prior": {"estimate": "method", "side": "side"}},
+    "prior": {"points": _READING, "supervision": _ABOUT, "prior": {"estimate": "method", "side": "side"}},
     "train": {"points": _POINTS, "supervision": _SUPERVISION, "prior": {"value": "prior"}, "training": _TRAINING},
     "tune": {"points": _POINTS, "supervision": _SUPERVISION, "prior": {"value": "prior"}, "training": _TRAINING},
     "predict": {"points": _POINTS, "training": _DEVICE},
@@ -69,6 +69,9 @@ def defaults_of(project: Project, command: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for section, names in TAKES.get(command, {}).items():
         found.update(_given(project, section, names))
+    if command == "prior":  # which takes one file or two
+        files = [project.get("points", "path"), project.get("supervision", "path")]
+        found["files"] = [path for path in files if path is not None]
     if command in ("train", "tune"):
         found.update(_training(project))
     model = project.folder / "model"
