@@ -9,8 +9,8 @@ the tuple was observed under:
 and an unlabeled point is predicted positive with probability p t + q f. Two parameters, so the likelihood of all counts
 is known in full. The interval holds every error rate p (1 - t) + q f that the likelihood ratio does not refuse (Wilks
 1938). It uses all that tuples tell, not only products of two predictions, and no normal law of the estimate, which near
-an error of 0 has none: in `benchmarks/results/coverage.md` it covers as often as the normal interval of
-`usimul.weak_risk.second_moment_risk`, and is shorter.
+an error of 0 has none. `benchmarks/results/coverage.md` compares it on real data with the normal interval of
+`usimul.weak_risk.second_moment_risk`, which is longer and covers slightly more often.
 """
 
 from __future__ import annotations

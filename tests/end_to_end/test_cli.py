@@ -1,5 +1,6 @@
 """The command line: round trips, bad input, exit codes, and what ``--help`` may import."""
 
+import json
 import os
 import re
 import shutil
@@ -169,6 +170,44 @@ def test_evaluate(files):
     without = usimul("evaluate", files / "model", points, "--supervision", files / "test.npz")
     assert "accuracy" not in without.stdout
     assert "Pass --supervision" in usimul("evaluate", files / "model", points, code=2).stderr
+
+
+def test_report(files, tmp_path):
+    given = ["report", files / "model", files / "X_test.npy", "--supervision", files / "test.npz"]
+    page = tmp_path / "r.html"
+    found = usimul(*given, "--labels", files / "y_test.npy", "-o", page)
+    assert f"the whole report: {page}" in found.stdout
+    text = page.read_text()
+    assert "Measured on 200 labels" in text
+    assert str(tmp_path) not in text
+    refused(*given, "-o", page, match="exists already")
+    refused(*given, "-o", tmp_path / "r.pdf", match=r"must end in \.html")
+    refused(*given, "-o", tmp_path / "none" / "r.html", match="does not exist")
+    refused(*given, "--prior", 1.5, "-o", tmp_path / "s.html", match="prior")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["r.html"]
+
+
+def test_evaluate_compares_models_and_writes_json(files, tmp_path):
+    given = ["evaluate", files / "model", files / "X_test.npy", "--agreement", files / "model"]
+    found = usimul(*given, "--json", tmp_path / "e.json")
+    assert "1.0000" in found.stdout
+    content = json.loads((tmp_path / "e.json").read_text())
+    assert content["agreement"][0]["share"] == 1.0
+    assert content["calibration"]["kind"] == "none"
+    refused(*given, "--json", tmp_path / "e.json", match="exists already")
+    refused(*given, "--json", tmp_path / "e.txt", match=r"must end in \.json")
+    refused(*given, "--agreement", tmp_path / "no", match="no model folder")
+
+
+def test_calibrate_wants_one_source_and_a_new_folder(files, tmp_path):
+    given = ["calibrate", files / "model", files / "X_test.npy"]
+    both = ["--supervision", files / "test.npz", "--labels", files / "y_test.npy"]
+    for sources in ([], both):
+        assert "Pass either --supervision" in usimul(*given, *sources, "-o", tmp_path / "c", code=2).stderr
+    refused(*given, *both[:2], "-o", files / "model", match="exists already")
+    np.save(tmp_path / "zeros.npy", np.zeros(200, dtype=int))
+    refused(*given, "--labels", tmp_path / "zeros.npy", "-o", tmp_path / "c", match="two classes of the classifier")
+    assert not (tmp_path / "c").exists()
 
 
 def test_evaluate_at_one_half(files, tmp_path):

@@ -28,7 +28,7 @@ FRESH = sample_triplets(DATA.y_test, 400, n_unlabeled=300, prior=PRIOR, random_s
 @pytest.fixture(scope="module")
 def clf():
     sup = sample_triplets(DATA.y_train, 400, n_unlabeled=300, prior=PRIOR, random_state=0)
-    made = WeakClassifier("joint-likelihood", prior=PRIOR, model="linear", epochs=20, random_state=0)
+    made = WeakClassifier("joint-likelihood", prior=PRIOR, model="linear", epochs=30, batch_size=64, random_state=0)
     return made.fit(DATA.X_train, sup)
 
 

@@ -62,9 +62,9 @@ def test_the_criterion_is_the_mean_of_enumerated_points():
     index = np.stack(np.meshgrid(*[np.arange(6)] * 3, indexing="ij"), axis=-1).reshape(-1, 3)
     weight = event.given(eta[index])
     # The law of triplets as counts, near enough to leave the minimum where it is.
-    copies = np.repeat(index, np.round(2000 * weight / weight.max()).astype(int), axis=0)
+    copies = np.repeat(index, np.round(100 * weight / weight.max()).astype(int), axis=0)
     found = temperature_from_tuples(f[copies], np.tile(f, 100), event)
-    assert found.temperature == pytest.approx(2.0, rel=2e-3)
+    assert found.temperature == pytest.approx(2.0, rel=0.02)
 
 
 def test_plain_points_are_those_that_the_event_does_not_shift():
@@ -118,7 +118,7 @@ class TestFigures:
         p = np.concatenate([np.full(50, 0.2), np.linspace(0.3, 0.9, 150)])
         bins = reliability(p, np.arange(200) % 2)
         assert sum(b.n for b in bins) == 200
-        assert bins[0].n == 50  # all of the ties
+        assert bins[0].n == 60  # cuts at 20 and 40 would part the ties
         assert all(a.predicted < b.predicted for a, b in pairwise(bins))
         assert len(reliability(p[:30], np.ones(30))) == 1
 
