@@ -115,8 +115,6 @@ SECTIONS: dict[str, dict[str, Key]] = {
 """All keys by section, in the order of the commented file."""
 
 SHOWN = {
-    ("points", "path"),
-    ("supervision", "path"),
     ("supervision", "unlabeled"),
     ("training", "method"),
     ("training", "model"),

@@ -171,7 +171,7 @@ class TestCommand:
         result = invoke("all", "--tables-only", "--store", tmp_path / "s")
         assert result.exit_code == 0, result.output
         folder = tmp_path / "s" / "tables" / "smoke-definition1-last"
-        assert {p.stem for p in folder.glob("*.md")} == {*EXPERIMENTS, "privacy"}
+        assert {p.stem for p in folder.glob("*.md")} == {*EXPERIMENTS, "privacy", "claims"}
         assert "| `joint` | - |" in (folder / "real-world-0.4.md").read_text()
         assert "No run of this experiment" in (folder / "report.html").read_text()
 

@@ -206,17 +206,16 @@ def test_an_estimated_prior_is_found_first(project):
 
 @pytest.mark.slow
 def test_killed_and_called_again(tmp_path):
-    write(tmp_path, epochs=4000)
+    write(tmp_path, epochs=1500)
     environment = {**os.environ, "PYTHONPATH": SOURCE}
     command = [sys.executable, "-c", "from usimul.cli import main; main(prog_name='usimul')", "run"]
-    process = subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    for line in process.stdout:
-        if line.startswith("$ usimul train"):
-            break
-    time.sleep(0.5)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    with subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if line.startswith("$ usimul train"):
+                break
+        time.sleep(0.5)
+        process.send_signal(signal.SIGKILL)
     assert not (tmp_path / "run" / "model").exists()
     again = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert again.returncode == 0, again.stdout + again.stderr
