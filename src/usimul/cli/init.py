@@ -20,6 +20,7 @@ KNOWN = click.Path(exists=True, readable=True, path_type=Path)
     help="If it is to be estimated: whether the positives are the rarer or the commoner class.",
 )
 @click.option("--asked", type=int, help="How many questions were asked, yes and no together.")
+@click.option("--folder", type=click.Path(path_type=Path), help="Where `usimul run` leaves the results. Default: run.")
 @click.option("--output", "-o", default="usimul.toml", show_default=True, type=click.Path(path_type=Path))
 @click.option("--keys", is_flag=True, help="Only list all keys that the file may have.")
 @click.option("--overwrite", is_flag=True, help="Replace an existing file.")
@@ -29,6 +30,7 @@ def command(
     prior: float | None,
     side: str | None,
     asked: int | None,
+    folder: Path | None,
     output: Path,
     keys: bool,
     overwrite: bool,
@@ -66,6 +68,8 @@ def command(
         values["prior", "value"] = repr(check_prior(prior))
     if side is not None:
         values.update({("prior", "estimate"): _text("auto"), ("prior", "side"): _text(side)})
+    if folder is not None:
+        values["output", "folder"] = _text(_relative(folder, output))
     missing = [
         *(f"[{section}] path" for section in ("points", "supervision") if (section, "path") not in values),
         *(["[prior] value, or estimate and side"] if prior is None and side is None else []),
