@@ -76,6 +76,7 @@ SECTIONS: dict[str, dict[str, Key]] = {
         "unlabeled": Key(
             _TEXT, '"pool"', "unlabeled points: those the file names, or all of the pool", choices=("file", "pool")
         ),
+        "wrong_yes": Key(_NUMBER, "0.05", "share of wrong answers among those kept, to correct for"),
         "asked": Key(_WHOLE, "4000", "questions asked, yes and no together; checks and estimates the prior"),
         "accepted": Key(_WHOLE, "3000", "how many of them were kept; default: all rows"),
     },
@@ -94,6 +95,7 @@ SECTIONS: dict[str, dict[str, Key]] = {
         "lr": Key(_NUMBER, "0.001", "learning rate"),
         "loss": Key(_TEXT, '"logistic"', "default: the method's own"),
         "selection": Key(_TEXT, '"last"', "epoch that is kept", choices=("last", "label-free")),
+        "patience": Key(_WHOLE, "10", "with label-free: epochs without improvement before it stops"),
         "scaling": Key(_TEXT, '"auto"', "of features", choices=("auto", "feature", "global", "none")),
         "prior_check": Key(_TEXT, '"error"', "if the answers contradict it", choices=("error", "warn", "ignore")),
         "image_shape": Key((list,), "[1, 28, 28]", "channels, height, width of flat rows"),

@@ -8,13 +8,16 @@ import sys
 import time
 from pathlib import Path
 
+import click
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
 import usimul
 from usimul.cli import main
+from usimul.cli.project import TAKES
 from usimul.datasets import make_gaussians
+from usimul.project import SECTIONS, read_project
 
 SOURCE = str(Path(usimul.__file__).parents[1])
 
@@ -162,6 +165,16 @@ def test_bad_projects_stop_before_training(project, change, said):
     assert not (project / "run" / "model").exists()
 
 
+def test_every_key_goes_to_a_parameter_that_the_command_has():
+    for name, sections in TAKES.items():
+        command = main.get_command(click.Context(main), name)
+        assert command is not None
+        parameters = {parameter.name for parameter in command.params}
+        for section, keys in sections.items():
+            assert set(keys) <= set(SECTIONS[section]), name
+            assert set(keys.values()) <= parameters, name
+
+
 def test_without_a_project_it_says_how_to_begin(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     result = call("run")
@@ -175,8 +188,6 @@ def test_init_writes_what_was_said_and_replaces_nothing(project):
     assert "exists already" in refused.output
     made = call("init", "points.npy", "answers.npz", "--side", "minority", "--asked", "600", "-o", "new.toml")
     assert made.exit_code == 0, made.output
-    from usimul.project import read_project
-
     found = read_project("new.toml")
     assert found.get("prior", "estimate") == "auto"
     assert found.get("supervision", "asked") == 600

@@ -31,8 +31,8 @@ _POINTS = {
 _KIND = {name: name for name in ("kind", "by", "world", "unlabeled")}
 _ABOUT = {**_KIND, "asked": "n_asked", "accepted": "n_accepted"}
 _READING = {key: name for key, name in _POINTS.items() if key != "path"}
-_SUPERVISION = {"path": "supervision", **_ABOUT}
-_TRAINING_KEYS = "method model epochs batch_size lr loss selection scaling prior_check seed device"
+_SUPERVISION = {"path": "supervision", **_ABOUT, "wrong_yes": "wrong_yes"}
+_TRAINING_KEYS = "method model epochs batch_size lr loss selection patience scaling prior_check seed device"
 _TRAINING = {name: name for name in _TRAINING_KEYS.split()}
 _DEVICE = {"device": "device"}
 
@@ -47,9 +47,14 @@ TAKES: dict[str, dict[str, dict[str, str]]] = {
     "check": {"points": _POINTS, "supervision": _SUPERVISION, "prior": {"value": "prior"}},
     "prior": {"points": _READING, "supervision": _ABOUT, "prior": {"estimate": "method", "side": "side"}},
     "train": {"points": _POINTS, "supervision": _SUPERVISION, "prior": {"value": "prior"}, "training": _TRAINING},
-    "tune": {"points": _POINTS, "supervision": _SUPERVISION, "prior": {"value": "prior"}, "training": _TRAINING},
+    "tune": {
+        "points": _POINTS,
+        "supervision": {"path": "supervision", **_ABOUT},
+        "prior": {"value": "prior"},
+        "training": {"seed": "seed", **_DEVICE},
+    },
     "predict": {"points": _POINTS, "training": _DEVICE},
-    "evaluate": _JUDGING,
+    "evaluate": {**_JUDGING, "supervision": {**_KIND, "wrong_yes": "wrong_yes"}},
     "report": _JUDGING,
     "calibrate": _JUDGING,
     "export": {},
