@@ -43,6 +43,7 @@ __all__ = [
     "estimate_flip_rate",
     "estimate_wrong_yes",
     "flip_rate_of",
+    "information_kept",
     "repeats",
     "statement_of",
     "wrong_no_share",
@@ -100,6 +101,31 @@ def flip_rate_of(wrong_yes: float, probability: float) -> float:
     """
     wrong, right = wrong_yes * probability, (1.0 - wrong_yes) * (1.0 - probability)
     return wrong / (wrong + right)
+
+
+def information_kept(wrong_yes: float, probability: float) -> float:
+    r"""Share of the information that a kept tuple still carries on the labels of its points.
+
+    A right yes tells the labels log(1/Z): the Kullback-Leibler divergence of their law given Y from that of independent
+    points. One that is wrong with share r tells
+
+    .. math:: (1-r) \log\frac{1-r}{Z} + r \log\frac{r}{1-Z},
+
+    so n noisy tuples are worth this share of n clean ones where the classes are well separated. What is lost cannot be
+    brought back by any correction.
+
+    >>> round(information_kept(0.1, 0.76), 3)
+    0.235
+    >>> information_kept(0.0, 0.76)
+    1.0
+    """
+    r = check_real(wrong_yes, "wrong_yes", low=0.0, high=1.0)
+    z = check_real(probability, "probability", low=0.0, high=1.0)
+    if not 0.0 < z < 1.0:
+        raise InputError(f"`probability` must lie between 0 and 1, else an answer tells nothing. Got {z!r}.")
+    right = (1.0 - r) * math.log((1.0 - r) / z) if r < 1.0 else 0.0
+    wrong = r * math.log(r / (1.0 - z)) if r > 0.0 else 0.0
+    return (right + wrong) / -math.log(z)
 
 
 def wrong_no_share(wrong_yes: float, probability: float) -> float:

@@ -13,6 +13,7 @@ import usimul as us
 from usimul.class_prior import prior_conflict
 from usimul.datasets import make_gaussians
 from usimul.estimators import WeakClassifier
+from usimul.events import EVENTS, noisy
 from usimul.mixture import signal_kept
 from usimul.noise import (
     NEGLIGIBLE_FLIPS,
@@ -21,6 +22,7 @@ from usimul.noise import (
     estimate_flip_rate,
     estimate_wrong_yes,
     flip_rate_of,
+    information_kept,
     repeats,
     statement_of,
     wrong_no_share,
@@ -493,3 +495,18 @@ def test_no_prior_outside_of_zero_and_one_is_advised():
     """More yes answers than a flip rate of 0.26 leaves possible: 990 of 1000."""
     sup = PairAnswers([[0, 1]] * 1000, values=[1.0] * 990 + [-1.0] * 10)
     assert "prior of 0.000 or 1.000" in prior_conflict(sup, 0.4, 0.1).hint
+
+
+@pytest.mark.parametrize("name", ["triplet", "similar-pair", "dissimilar-pair"])
+@pytest.mark.parametrize("share", [0.0, 0.05, 0.15])
+def test_information_kept_is_that_of_the_label_laws(name, share):
+    """The divergence of the labels of noisy tuples from independent labels, counted over all label tuples."""
+    prior, event = 0.35, EVENTS[name]
+    heard = noisy(event, share, prior)
+
+    def divergence(found):
+        independent = prior ** found.table.sum(axis=1) * (1 - prior) ** (found.size - found.table.sum(axis=1))
+        law = found.posterior(prior)
+        return float(np.sum(law * np.log(law / independent)))
+
+    assert information_kept(share, event.probability(prior)) == pytest.approx(divergence(heard) / divergence(event))
