@@ -170,7 +170,8 @@ def write_table() -> None:
         "brackets: fewer seeds than that; a dash: not run. "
         f"Prior {PRIOR}, world `definition1`, {N_TRIPLETS:,} triplets "
         f"and {N_UNLABELED:,} unlabeled points drawn with replacement from the training part, network `mlp`, "
-        f"{EPOCHS} epochs (the two Gaussians: linear, {2 * EPOCHS}), last epoch, test part resampled to the prior. Even against odd digits; Fashion-MNIST and "
+        f"{EPOCHS} epochs (the two Gaussians: linear, {2 * EPOCHS}), last epoch, test part resampled "
+        "to the prior. Even against odd digits; Fashion-MNIST and "
         "Pendigits as their data sets divide them. The draw of answers differs between shares."
     )
     head = ["no wrong", "10 %, untold", "10 %, told", f"no wrong, {FEWER}", "of the cost", "of what can come back"]
@@ -192,8 +193,8 @@ def write_table() -> None:
     notes = (
         f"At prior {PRIOR} a share of 10 % wrong yes answers is much: with {100 * PRIOR * (1 - PRIOR):.0f} % a yes "
         f"says nothing at all, so the triplets carry the signal of {100 * kept:.0f} % right ones among random ones. "
-        f"What that costs in variance no correction can bring back; it takes away the bias. The column `no wrong, {FEWER}` "
-        f"shows what can: {FEWER} clean triplets tell as much about certain labels as {N_TRIPLETS:,} of which 10 % are "
+        f"What that costs in variance no correction can bring back; it takes away the bias. The column "
+        f"`no wrong, {FEWER}` shows what can: {FEWER} clean triplets tell as much about certain labels as {N_TRIPLETS:,} of which 10 % are "
         "wrong (`usimul.noise.information_kept`). The last columns say how far being told goes from the untold result "
         "towards the clean one, and towards that of as much information."
     )
