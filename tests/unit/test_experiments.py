@@ -445,6 +445,12 @@ class TestClaims:
         found = self.verdicts("convergence", lambda spec: 0.9, by_epoch=lambda spec: curves.get(spec.method, [0.9]))
         assert self.counts(found, "steady") == [(0, 2), (2, 2), (2, 2)]
 
+    def test_a_constant_bears_nothing_and_is_not_steady(self):
+        found = self.verdicts("wrong-prior-0.4", lambda spec: 0.6)
+        assert self.counts(found, "inaccurate prior") == [(0, 4), (0, 4), (0, 4)]
+        found = self.verdicts("convergence", lambda spec: 0.6, by_epoch=lambda spec: [0.6, 0.6])
+        assert self.counts(found, "steady") == [(0, 2), (0, 2), (0, 2)]
+
     def test_what_was_not_run_is_not_counted(self):
         e = build("table1", "small", "release")
         verdicts = judge_claims([make_table(e, {})], {})

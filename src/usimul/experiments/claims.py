@@ -70,14 +70,18 @@ def _ahead(table: Table, method: str, rows: dict[str, Row]) -> Count:
     return held, seen
 
 
+def _commoner(prior: float) -> float:
+    """Accuracy of naming all points alike, in percent: what needs no learning."""
+    return 100 * max(prior, 1 - prior) + 1e-9
+
+
 def _learns(table: Table, method: str, rows: dict[str, Row]) -> Count:
     """Count cells above the share of the commoner class, which needs no learning."""
     held = seen = 0
     for cell in table.experiment.cells:
         mean = table.cell(cell.row, cell.column).mean
         if _method(cell.row) == method and mean is not None and cell.specs:
-            prior = cell.specs[0].prior
-            seen, held = seen + 1, held + (mean > 100 * max(prior, 1 - prior) + 1e-9)
+            seen, held = seen + 1, held + (mean > _commoner(cell.specs[0].prior))
     return held, seen
 
 
@@ -92,7 +96,7 @@ def _correction(table: Table, method: str, rows: dict[str, Row]) -> Count:
 
 
 def _wrong_prior(table: Table, method: str, rows: dict[str, Row]) -> Count:
-    """Compare each prior told that is off by 0.05 with the right one, on the same data."""
+    """Compare each prior told that is off by 0.05 with the right one, on the same data; a constant bears nothing."""
     held = seen = 0
     cells = [c for c in table.experiment.cells if c.row == method and c.specs]
     right = {c.specs[0].data: table.cell(c.row, c.column).mean for c in cells if c.specs[0].told is None}
@@ -100,7 +104,7 @@ def _wrong_prior(table: Table, method: str, rows: dict[str, Row]) -> Count:
         spec, mean = cell.specs[0], table.cell(cell.row, cell.column).mean
         best = right.get(spec.data)
         if spec.told is not None and abs(spec.told - spec.prior) < 0.06 and mean is not None and best is not None:
-            seen, held = seen + 1, held + (mean > best - WRONG_PRIOR)
+            seen, held = seen + 1, held + (mean > max(best - WRONG_PRIOR, _commoner(spec.prior)))
     return held, seen
 
 
@@ -120,7 +124,9 @@ def _steady(table: Table, method: str, rows: dict[str, Row]) -> Count:
     for panel in panels(table, rows):
         for curve in panel.curves:
             if curve.name == method:
-                seen, held = seen + 1, held + (curve.values[-1] > max(curve.values) - STEADY)
+                prior = table.experiment.cells[0].specs[0].prior
+                least = max(max(curve.values) - STEADY, _commoner(prior))
+                seen, held = seen + 1, held + (curve.values[-1] > least)
     return held, seen
 
 
@@ -147,7 +153,7 @@ CLAIMS = (
     ),
     Claim(
         "It bears an inaccurate prior.",
-        f"told a prior off by 0.05, it loses less than {WRONG_PRIOR:g} points",
+        f"it learns, and told a prior off by 0.05 it loses less than {WRONG_PRIOR:g} points",
         ("wrong-prior-0.4", "wrong-prior-0.6"),
         _wrong_prior,
     ),
@@ -160,7 +166,7 @@ CLAIMS = (
     Claim("More unlabeled points help.", "the same", ("more-unlabeled",), _more),
     Claim(
         "Training is steady.",
-        f"the last epoch lies less than {STEADY:g} points below the best one (means over seeds)",
+        f"it learns, and the last epoch lies less than {STEADY:g} points below the best one (means over seeds)",
         ("convergence",),
         _steady,
     ),
