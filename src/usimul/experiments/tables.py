@@ -93,6 +93,11 @@ class Table:
             f"Bold: best of a column but for `{CEILING}`{tested}; cells with fewer seeds than others do not compete."
         )
         lines.append("Underlined: best of the others.")
+        if any(row.startswith(("sconf", "confdiff")) for row in self.experiment.rows):
+            lines.append(
+                "`sconf-*` and `confdiff-*` learn from confidences of a classifier that was trained on the labels of the "
+                "training points, which no annotator could give; the others but for `supervised` see answers only."
+            )
         if self.experiment.paper:
             lines.append("[paper: ...]: the number that the paper reports, in its own protocol.")
         if self.measured:
