@@ -195,7 +195,8 @@ def write_table() -> None:
         f"says nothing at all, so the triplets carry the signal of {100 * kept:.0f} % right ones among random ones. "
         f"What that costs in variance no correction can bring back; it takes away the bias. The column "
         f"`no wrong, {FEWER}` shows what can: {FEWER} clean triplets tell as much about certain labels as "
-        f"{N_TRIPLETS:,} of which 10 % are wrong (`usimul.noise.information_kept`). The last columns say how far being told goes from the untold result "
+        f"{N_TRIPLETS:,} of which 10 % are wrong (`usimul.noise.information_kept`). The last columns say how far being "
+        "told goes from the untold result "
         "towards the clean one, and towards that of as much information."
     )
     judged = [row for row in rows if "weak_risk_told" in row and row["wrong_yes"]]

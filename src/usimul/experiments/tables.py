@@ -95,8 +95,8 @@ class Table:
         lines.append("Underlined: best of the others.")
         if any(row.startswith(("sconf", "confdiff")) for row in self.experiment.rows):
             lines.append(
-                "`sconf-*` and `confdiff-*` learn from confidences of a classifier that was trained on the labels of the "
-                "training points, which no annotator could give; the others but for `supervised` see answers only."
+                "`sconf-*` and `confdiff-*` learn from confidences of a classifier that was trained on the labels of "
+                "the training points, which no annotator could give; the others but for `supervised` see answers only."
             )
         if self.experiment.paper:
             lines.append("[paper: ...]: the number that the paper reports, in its own protocol.")
