@@ -116,6 +116,16 @@ SECTIONS: dict[str, dict[str, Key]] = {
 }
 """All keys by section, in the order of the commented file."""
 
+PREDICTIONS = (".csv", ".parquet", ".pq", ".npy")
+LEAST: dict[tuple[str, str], tuple[int, str]] = {
+    ("supervision", "asked"): (1, "at least 1"),
+    ("supervision", "accepted"): (1, "at least 1"),
+    ("training", "epochs"): (1, "at least 1"),
+    ("training", "batch_size"): (1, "at least 1"),
+    ("training", "patience"): (1, "at least 1"),
+    ("training", "seed"): (0, "at least 0"),
+}
+
 SHOWN = {
     ("supervision", "unlabeled"),
     ("training", "method"),
@@ -237,6 +247,15 @@ def _check(problems: Problems, given: dict[str, dict[str, Any]]) -> None:
             "[prior] has `estimate` without `side`",
             advice='Say side = "minority" if the positives are the rarer class, "majority" if the commoner.',
         )
+    if "side" in prior and "estimate" not in prior and "value" not in prior:
+        problems.add("[prior] side is of an estimate", "[prior] has `side` without `estimate`")
+    if given.get("supervision", {}).get("wrong_yes") and "estimate" in prior:
+        problems.add(
+            "An estimate of the prior takes the answers to be right",
+            "[supervision] has `wrong_yes` and [prior] has `estimate`",
+            advice="State the prior.",
+        )
+    _check_numbers(problems, given)
     held_out = judging.get("held_out", 0)
     if not 0 <= held_out <= 0.5:
         problems.add("[judging] held_out must be a share between 0 and 0.5", f"It is {held_out}")
@@ -253,6 +272,28 @@ def _check(problems: Problems, given: dict[str, dict[str, Any]]) -> None:
     name = given.get("output", {}).get("predictions")
     if isinstance(name, str) and Path(name).name != name:
         problems.add("[output] predictions is the name of a file in the output folder", f"It is {name!r}")
+    elif isinstance(name, str) and Path(name).suffix.lower() not in PREDICTIONS:
+        problems.add(f"[output] predictions must end in {', '.join(PREDICTIONS)}", f"It is {name!r}")
+
+
+def _check_numbers(problems: Problems, given: dict[str, dict[str, Any]]) -> None:
+    """Note numbers out of range, and lists of the wrong length."""
+    for (section, key), (low, words) in LEAST.items():
+        value = given.get(section, {}).get(key)
+        if value is not None and not value >= low:
+            problems.add("Numbers must be in range", f"[{section}] {key} must be {words}, and is {value}")
+    rate, share = given.get("training", {}).get("lr"), given.get("supervision", {}).get("wrong_yes")
+    if rate is not None and not rate > 0:
+        problems.add("Numbers must be in range", f"[training] lr must be above 0, and is {rate}")
+    if share is not None and not 0 <= share < 1:
+        problems.add("Numbers must be in range", f"[supervision] wrong_yes must be a share below 1, and is {share}")
+    for section, key, length in (("points", "resize", 2), ("training", "image_shape", 3)):
+        sides = given.get(section, {}).get(key)
+        if sides is not None and not (len(sides) == length and all(type(side) is int and side > 0 for side in sides)):
+            problems.add("Sizes are whole numbers", f"[{section}] {key} must be {length} of them, and is {sides}")
+    ignored = given.get("points", {}).get("ignore", [])
+    if not all(isinstance(name, str) for name in ignored):
+        problems.add("Columns have names", f"[points] ignore must be a list of text, and is {ignored}")
 
 
 def project_text(values: dict[tuple[str, str], str] | None = None, notes: tuple[str, ...] = ()) -> str:

@@ -2,20 +2,24 @@
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import click
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from PIL import Image
 
 import usimul
 from usimul.cli import main
 from usimul.cli.project import TAKES
+from usimul.cli.run import _fingerprint
 from usimul.datasets import make_gaussians
 from usimul.project import SECTIONS, read_project
 
@@ -119,9 +123,9 @@ def test_commands_read_the_project_and_options_override(project):
     result = call("train", "--epochs", "2", "--output", "other")
     assert result.exit_code == 0, result.output
     assert "2 trained" in result.output
-    judged = call("evaluate", "other")  # by what was held out
-    assert judged.exit_code == 0, judged.output
-    assert "likelihood" in judged.output
+    judged = call("evaluate", "other")  # nothing says that `other` was not trained on these points
+    assert judged.exit_code == 2
+    assert "Missing argument 'POINTS'" in judged.output
     none = call("--no-project", "train", "--output", "third")
     assert none.exit_code == 2
     assert "Missing argument 'POINTS'" in none.output
@@ -137,6 +141,65 @@ def test_a_held_out_share_that_leaves_too_little_is_said(tmp_path, monkeypatch):
     assert not (tmp_path / "run" / "evaluation.json").exists()
 
 
+def test_counts_of_the_whole_do_not_meet_its_part(tmp_path, monkeypatch):
+    """The project's ``asked`` counts questions of all answers; the part that is learned from has fewer."""
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path)
+    answers = usimul.load("answers.npz")
+    replace(answers, n_asked=None, n_accepted=None).save("answers.npz", overwrite=True)
+    text = (tmp_path / "usimul.toml").read_text()
+    (tmp_path / "usimul.toml").write_text(text.replace('"answers.npz"', '"answers.npz"\nasked = 600'))
+    result = call("run")
+    assert result.exit_code == 0, result.output
+    (tmp_path / "usimul.toml").write_text(text.replace('"answers.npz"', '"answers.npz"\nasked = 470'))
+    wrong = call("run", "--overwrite")
+    assert wrong.exit_code == 2
+    assert "stopped at: check" in wrong.output
+
+
+def test_what_was_held_out_before_judges_nothing_afterwards(project):
+    assert call("run").exit_code == 0
+    (project / "usimul.toml").write_text(PROJECT.format(epochs=3, held_out=0))
+    result = call("run", "--overwrite")
+    assert result.exit_code == 0, result.output
+    left = {path.name for path in (project / "run").iterdir()}
+    assert not left & {"held_out.npz", "learn.npz", "evaluation.json"}
+    assert "Estimated without labels" not in result.output
+
+
+def test_every_line_of_the_log_can_be_typed(tmp_path, monkeypatch):
+    folder = tmp_path / "a folder's name"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    write(folder)
+    assert call("run").exit_code == 0
+    lines = [line[2:] for line in (folder / "run" / "log.txt").read_text().splitlines() if line.startswith("$ ")]
+    assert len(lines) == 5
+    (folder / "usimul.toml").unlink()
+    for line in lines:
+        words = shlex.split(line)[1:]
+        again = call(*words, *(["--overwrite"] if "check" not in words else []))
+        assert again.exit_code == 0, (line, again.output)
+
+
+def test_changed_images_are_other_data(tmp_path):
+    image = Image.fromarray(np.zeros((4, 4), dtype=np.uint8))
+    (tmp_path / "images").mkdir()
+    image.save(tmp_path / "images" / "a.png")
+    (tmp_path / "usimul.toml").write_text('[points]\npath = "images"')
+    before = _fingerprint(read_project(tmp_path / "usimul.toml"))
+    assert _fingerprint(read_project(tmp_path / "usimul.toml")) == before
+    image.save(tmp_path / "images" / "b.png")
+    assert _fingerprint(read_project(tmp_path / "usimul.toml")) != before
+
+
+def test_a_contradiction_that_is_borne_does_not_stop_the_check(project):
+    text = (project / "usimul.toml").read_text()
+    text = text.replace("value = 0.3", "value = 0.1").replace("epochs = 3", 'epochs = 3\nprior_check = "ignore"')
+    (project / "usimul.toml").write_text(text)
+    assert call("run").exit_code == 0
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -144,7 +207,8 @@ def test_a_held_out_share_that_leaves_too_little_is_said(tmp_path, monkeypatch):
         ({'path = "points.npy"': 'path = "nothing.npy"'}, "nothing.npy"),
         ({'path = "points.npy"': ""}, r'must have `path` in [points], such as path = "points.csv"'),
         ({"value = 0.3": "value = 0.05"}, "contradicts"),
-        ({"value = 0.3": ""}, "`prior`"),
+        ({"value = 0.3": ""}, "either `value`, the share of positives, or `estimate`"),
+        ({"value = 0.3": "value = 0.3\n[output]\npredictions = 'p.txt'"}, "must end in .csv"),
         ({'model = "linear"': 'model = "liner"'}, "liner"),
         ({"epochs = 3": "epochs = 0"}, "epochs"),
         ({"epochs = 3": 'epochs = 3\nmethod = "jiont"'}, "joint"),

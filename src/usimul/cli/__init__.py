@@ -18,7 +18,7 @@ from typing import Any
 import click
 
 from usimul import __version__
-from usimul.cli.project import MAKES, NAME, TAKES, defaults_of
+from usimul.cli.project import NAME, TAKES, defaults_of
 
 __all__ = ["COMMANDS", "main"]
 
@@ -143,6 +143,4 @@ def main(ctx: click.Context, traceback: bool, project: Path | None, no_project: 
     defaults = defaults_of(ctx.obj, command)
     if defaults and project is None:  # taken without being named
         click.echo(f"project              {path}", err=True)
-    if command in MAKES:
-        ctx.obj.folder.mkdir(parents=True, exist_ok=True)
     ctx.default_map = {command: defaults}

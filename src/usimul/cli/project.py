@@ -1,4 +1,7 @@
-"""What commands take from ``usimul.toml``: their defaults, which options on the command line override."""
+"""What commands take from ``usimul.toml``: defaults of what goes in, which words on the command line override.
+
+Nothing that a command makes has a default here, so that no command replaces what another one has made.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from usimul.project import Project
 
-__all__ = ["HELD_OUT", "MAKES", "NAME", "PRIOR_FILE", "TAKES", "about_of", "defaults_of", "reading_of"]
+__all__ = ["NAME", "PRIOR_FILE", "TAKES", "about_of", "defaults_of", "reading_of"]
 
 NAME = "usimul.toml"
 """The name under which commands look for a project in the folder where they are called."""
@@ -17,21 +20,13 @@ NAME = "usimul.toml"
 PRIOR_FILE = "prior.json"
 """What `usimul run` calls the estimate of the prior in the folder of the project."""
 
-HELD_OUT = "held_out.npz"
-"""What `usimul run` calls the answers that it keeps from training, in the same folder."""
-
-_POINTS = {
-    "path": "points",
-    "key": "key",
-    "id_column": "id_column",
-    "ignore": "ignore",
-    "resize": "resize",
-    "mode": "mode",
-}
-_KIND = {name: name for name in ("kind", "by", "world", "unlabeled")}
-_ABOUT = {**_KIND, "asked": "n_asked", "accepted": "n_accepted"}
-_READING = {key: name for key, name in _POINTS.items() if key != "path"}
-_SUPERVISION = {"path": "supervision", **_ABOUT, "wrong_yes": "wrong_yes"}
+_READING = {"key": "key", "id_column": "id_column", "ignore": "ignore", "resize": "resize", "mode": "mode"}
+_POINTS = {"path": "points", **_READING}
+_KIND = {"kind": "kind", "by": "by", "world": "world"}
+_ABOUT = {**_KIND, "unlabeled": "unlabeled", "asked": "n_asked", "accepted": "n_accepted"}
+_SUPERVISION = {"path": "supervision", **_ABOUT}
+_NOISE = {"wrong_yes": "wrong_yes"}
+_PRIOR = {"value": "prior"}
 _TRAINING_KEYS = "method model epochs batch_size lr loss selection patience scaling prior_check seed device"
 _TRAINING = {name: name for name in _TRAINING_KEYS.split()}
 _DEVICE = {"device": "device"}
@@ -44,17 +39,17 @@ _JUDGING = {
 }
 
 TAKES: dict[str, dict[str, dict[str, str]]] = {
-    "check": {"points": _POINTS, "supervision": _SUPERVISION, "prior": {"value": "prior"}},
+    "check": {"points": _POINTS, "supervision": {**_SUPERVISION, **_NOISE}, "prior": _PRIOR},
     "prior": {"points": _READING, "supervision": _ABOUT, "prior": {"estimate": "method", "side": "side"}},
-    "train": {"points": _POINTS, "supervision": _SUPERVISION, "prior": {"value": "prior"}, "training": _TRAINING},
+    "train": {"points": _POINTS, "supervision": {**_SUPERVISION, **_NOISE}, "prior": _PRIOR, "training": _TRAINING},
     "tune": {
         "points": _POINTS,
-        "supervision": {"path": "supervision", **_ABOUT},
-        "prior": {"value": "prior"},
+        "supervision": _SUPERVISION,
+        "prior": _PRIOR,
         "training": {"seed": "seed", **_DEVICE},
     },
     "predict": {"points": _POINTS, "training": _DEVICE},
-    "evaluate": {**_JUDGING, "supervision": {**_KIND, "wrong_yes": "wrong_yes"}},
+    "evaluate": {**_JUDGING, "supervision": {**_KIND, **_NOISE}},
     "report": _JUDGING,
     "calibrate": _JUDGING,
     "export": {},
@@ -62,10 +57,6 @@ TAKES: dict[str, dict[str, dict[str, str]]] = {
 }
 """By command and section: which key of the file is which parameter of the command."""
 
-MAKES = ("train", "predict")
-"""Commands that leave something in the folder of the project."""
-
-_MAKES_MODEL = ("train",)
 _READS_MODEL = ("predict", "evaluate", "report", "calibrate", "export")
 
 
@@ -74,21 +65,16 @@ def defaults_of(project: Project, command: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for section, names in TAKES.get(command, {}).items():
         found.update(_given(project, section, names))
+    if command == "check" and project.get("training", "prior_check", "error") != "error":
+        found.pop("prior", None)  # training says what a contradiction means; the check would stop there
+        found.pop("wrong_yes", None)
     if command == "prior":  # which takes one file or two
         files = [project.get("points", "path"), project.get("supervision", "path")]
         found["files"] = [path for path in files if path is not None]
     if command in ("train", "tune"):
-        found.update(_training(project))
-    model = project.folder / "model"
-    if command in _MAKES_MODEL:
-        found["output"] = model
-    elif command in _READS_MODEL:
-        found["model"] = model
-    held_out = project.folder / HELD_OUT
-    if command in ("evaluate", "report", "calibrate") and "points" not in found and held_out.exists():
-        found.update(points=project.get("points", "path"), supervision=held_out, unlabeled="file", held_out=True)
-    if command == "predict":
-        found["output"] = project.folder / project.get("output", "predictions", "predictions.csv")
+        found.update(_training(project, command))
+    if command in _READS_MODEL:
+        found["model"] = project.folder / "model"
     return found
 
 
@@ -107,14 +93,14 @@ def _given(project: Project, section: str, names: dict[str, str]) -> dict[str, A
     return {name: value for name, value in found.items() if value is not None}
 
 
-def _training(project: Project) -> dict[str, Any]:
+def _training(project: Project, command: str) -> dict[str, Any]:
     """Values that the command line writes in another form than the file, and an estimated prior if there is one."""
     found: dict[str, Any] = {}
     shape = project.get("training", "image_shape")
-    if shape is not None:
+    if shape is not None and command == "train":
         found["image_shape"] = ",".join(str(side) for side in shape)
     options = project.get("training", "options")
-    if options is not None:
+    if options is not None and command == "train":
         found["options"] = [f"{name}={json.dumps(value)}" for name, value in options.items()]
     estimated = project.folder / PRIOR_FILE
     if project.get("prior", "estimate") is not None and estimated.exists():
