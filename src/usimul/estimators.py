@@ -276,18 +276,7 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
             Any figure of the module in training, recorded after each epoch in ``history_["watched"]``. It chooses
             nothing: a curve of test accuracy is for looking at.
         """
-        check_choice(self.selection, SELECTIONS, "selection")
-        check_choice(self.prior_check, PRIOR_CHECKS, "prior_check")
-        check_fraction(self.validation_fraction, "validation_fraction")
-        if self.patience is not None and self.selection != "label-free":
-            raise InputError(
-                f"`patience` waits for the held-out risk to improve, which selection='label-free' measures. Got "
-                f"patience={self.patience!r} with selection={self.selection!r}. Set the selection, or leave it out."
-            )
-        check_device(self.device)
-        check_real(self.wrong_yes, "wrong_yes", low=0.0, high=1.0)
-        if isinstance(self.options, Mapping) and "wrong_yes" in self.options:
-            raise InputError("`wrong_yes` is no option of a method. Pass it to the classifier: wrong_yes=...")
+        self._check_settings()
         names = AUTO_METHODS if self.method == "auto" else (self.method,)
         methods = [get_method(name) for name in names]
         if isinstance(y, Supervision):
@@ -323,6 +312,21 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
         if fitted.interrupted:
             raise KeyboardInterrupt
         return self
+
+    def _check_settings(self) -> None:
+        """Raise for settings that are wrong whatever the data are."""
+        check_choice(self.selection, SELECTIONS, "selection")
+        check_choice(self.prior_check, PRIOR_CHECKS, "prior_check")
+        check_fraction(self.validation_fraction, "validation_fraction")
+        if self.patience is not None and self.selection != "label-free":
+            raise InputError(
+                f"`patience` waits for the held-out risk to improve, which selection='label-free' measures. Got "
+                f"patience={self.patience!r} with selection={self.selection!r}. Set the selection, or leave it out."
+            )
+        check_device(self.device)
+        check_real(self.wrong_yes, "wrong_yes", low=0.0, high=1.0)
+        if isinstance(self.options, Mapping) and "wrong_yes" in self.options:
+            raise InputError("`wrong_yes` is no option of a method. Pass it to the classifier: wrong_yes=...")
 
     def _points(self, X: Any, *, reset: bool) -> Pool:
         if not is_mapped(X):
@@ -419,7 +423,7 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
         sources = sup.sources()
         weighing = 0.5 if prior is None else prior  # methods that get here without a prior do not look at it
         recipe = self._recipe(method, model, sources)
-        options = {**(self.options or {}), "wrong_yes": self.wrong_yes} if self.wrong_yes else self.options
+        options = _with_wrong_yes(self.options, self.wrong_yes)
         name = f"{method.name}, {model}" if isinstance(model, str) else method.name
 
         def build(attempt: int) -> nn.Module:
@@ -720,6 +724,11 @@ def _weak_risk(
         )
     name, terms = risk_terms(sup, prior, wrong_yes)
     return WeakRisk(*estimate_error(terms, found), f"unbiased, {name}")
+
+
+def _with_wrong_yes(options: Mapping[str, Any] | None, wrong_yes: float) -> Mapping[str, Any] | None:
+    """Return what the objective of a method takes: its options, and the share of wrong answers if there are some."""
+    return {**(options or {}), "wrong_yes": wrong_yes} if wrong_yes else options
 
 
 def _check_prior_against(

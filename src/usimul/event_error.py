@@ -48,6 +48,11 @@ class ErrorEstimate:
     kind: str = "likelihood"
     standard_error: float | None = None
 
+    @property
+    def says_nothing(self) -> bool:
+        """Whether the interval holds every error rate."""
+        return self.low <= 0.0 and self.high >= 1.0
+
     def __str__(self) -> str:
         return f"{self.value:.4f}, {self.level:.0%} interval {self.low:.4f} to {self.high:.4f} ({self.kind})"
 

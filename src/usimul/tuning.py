@@ -6,7 +6,7 @@ unlabeled points of the other. What judges, the ``criterion``:
 - ``"error"``: the label-free error rate, for triplets by second moments (`usimul.weak_risk`), for other kinds by their
   unbiased risk with the 0-1 loss. It compares anything with anything that learns from the same supervision.
 - ``"own"``: the risk that the method itself minimises, uncorrected, on the held-out part. It is smoother, and means the
-  same only among candidates of one method, loss and options.
+  same only among candidates of one method, loss, options and share of wrong answers.
 
 Candidates are in the order in which they are given, a grid in the order of its values with the last key fastest. The
 rule ``"one-se"`` takes the *first* candidate within one standard error of the least, so put the simplest first.
@@ -32,7 +32,14 @@ from sklearn.model_selection import ParameterSampler
 
 from usimul.batching import as_pool
 from usimul.degenerate import degenerate
-from usimul.estimators import AUTO_METHODS, AUTO_MODELS, FEW_TUPLES, WeakClassifier, _check_prior_against
+from usimul.estimators import (
+    AUTO_METHODS,
+    AUTO_MODELS,
+    FEW_TUPLES,
+    WeakClassifier,
+    _check_prior_against,
+    _with_wrong_yes,
+)
 from usimul.files import check_is_file, room_for
 from usimul.methods import get_method
 from usimul.methods.base import Batch, Run
@@ -226,9 +233,10 @@ def own_risk(estimator: WeakClassifier, X: Any, supervision: Supervision) -> Wea
     sources = supervision.sources()
     found = score_sources(estimator.module_, pool, sources)
     prior = 0.5 if estimator.prior_ is None else estimator.prior_
+    options = _with_wrong_yes(estimator.options, estimator.wrong_yes_)
 
     def of(index: Mapping[str, Rows]) -> float:
-        objective = method.objective(supervision, prior, loss=estimator.loss, options=estimator.options)
+        objective = method.objective(supervision, prior, loss=estimator.loss, options=options)
         objective.begin(Run(estimator.module_, 1, score=lambda: found, negate=lambda module: None))
         parts = {
             n: torch.as_tensor(found[n][rows], dtype=torch.float32, device=pool.device) for n, rows in index.items()
@@ -331,7 +339,7 @@ def tune(
     cv
         As in `cross_validate_weak`; the default holds out a quarter once, which costs one training for each candidate.
     criterion
-        ``"error"``, or ``"own"`` among candidates of one method, loss and options.
+        ``"error"``, or ``"own"`` among candidates of one method, loss, options and ``wrong_yes``.
     rule
         ``"least"``, or ``"one-se"``: the first candidate within one standard error of the least.
     random_state
@@ -361,10 +369,10 @@ def tune(
     sup = _over(X, supervision)
     tried = candidates(grid, n_draws, random_state) if isinstance(grid, Mapping) else _listed(grid, n_draws)
     made = [_check_candidate(estimator, X, sup, settings) for settings in tried]
-    if criterion == "own" and len({(e.method, e.loss, repr(e.options)) for e in made}) > 1:
+    if criterion == "own" and len({(e.method, e.loss, repr(e.options), e.wrong_yes) for e in made}) > 1:
         raise InputError(
-            "the methods' own risks of candidates that differ in method, loss or options mean different things. "
-            "Compare them by criterion='error'."
+            "the methods' own risks of candidates that differ in method, loss, options or wrong_yes mean different "
+            "things. Compare them by criterion='error'."
         )
     folds, dropped = _folds(X, sup, cv, random_state)
     if prepare is not None:
@@ -482,16 +490,18 @@ def _check_candidate(estimator: WeakClassifier, X: Any, sup: Supervision, settin
             raise
         raise type(error)(f"candidate {_words(settings)}: {error}") from error
     if made.prior is not None:
-        _check_prior_against(sup, made.prior, made.prior_check, stacklevel=4)
+        _check_prior_against(sup, made.prior, made.prior_check, made.wrong_yes, stacklevel=4)
     return made
 
 
 def _check_settings(made: WeakClassifier, sup: Supervision, n_features: int) -> None:
     """Raise for what no training could do, at the cost of no training."""
+    made._check_settings()
     models = AUTO_MODELS if isinstance(made.model, str) and made.model == "auto" else (made.model,)
     for name in AUTO_METHODS if made.method == "auto" else (made.method,):
         method = get_method(name)
         method.check(sup, made.prior)
+        method.check_wrong_yes(sup, made.prior, made.wrong_yes)
         method.objective(sup, 0.5 if made.prior is None else made.prior, loss=made.loss, options=made.options)
         for model in models:
             build_model(model, n_features, made.image_shape)
@@ -626,17 +636,21 @@ def _key(stamp: str, candidate: WeakClassifier) -> str:
     return hashlib.sha256(json.dumps([stamp, settings]).encode()).hexdigest()[:24]
 
 
+START = b'{"key": "'  # of every row, by which a line that was cut off is known from a file of something else
+
+
 def _read(path: Path) -> dict[str, Row]:
     check_is_file(path, "results")
     found: dict[str, Row] = {}
-    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    whole, _, rest = path.read_bytes().rpartition(b"\n")
+    lines = whole.split(b"\n") if whole else []
+    if rest and not rest.startswith(START[: len(rest)]):  # else cut off by a crash; that candidate is tried again
+        lines.append(rest)
     for number, line in enumerate(lines, 1):
         try:
             row = json.loads(line)
             found[row["key"]] = row
         except (ValueError, TypeError, KeyError) as error:
-            if number == len(lines):  # cut off while it was written; that candidate is tried again
-                continue
             raise FileFormatError(
                 f"{str(path)!r} is not the file of a search: line {number} is no row of one. Name another file."
             ) from error
@@ -644,12 +658,11 @@ def _read(path: Path) -> dict[str, Row]:
 
 
 def _append(path: Path, row: Row) -> None:
+    """Write one row after the last whole line; what a crash left behind it, which `_read` does not count, goes."""
     with room_for(path), path.open("a+b") as handle:
-        handle.seek(0, 2)
-        if handle.tell():
-            handle.seek(-1, 2)
-            if handle.read(1) != b"\n":  # a line that was cut off stays by itself
-                handle.write(b"\n")
+        handle.seek(0)
+        content = handle.read()
+        handle.truncate(content.rfind(b"\n") + 1)
         handle.write(json.dumps(row).encode() + b"\n")
 
 

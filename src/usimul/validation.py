@@ -395,7 +395,8 @@ def check_class_labels(value: ArrayLike, classes: Collection[Any], name: str = "
     Traceback (most recent call last):
     ...
     usimul.validation.InputError: `y` must hold the two classes of the classifier, -1 and 1 (positive). Got: 0, 1. \
-Translate them first, with numpy.where(labels == positive, 1, -1).
+Translate them first: in a file, write 1 for the positive class and -1 for the other; in Python, use \
+numpy.where(labels == positive, 1, -1).
     """
     labels = np.asarray(value)
     found = list(dict.fromkeys(labels.ravel().tolist()))
@@ -404,7 +405,8 @@ Translate them first, with numpy.where(labels == positive, 1, -1).
         shown = ", ".join(repr(label) for label in found[:6]) + (", ..." if len(found) > 6 else "")
         raise InputError(
             f"`{name}` must hold the two classes of the classifier, {negative!r} and {positive!r} (positive). "
-            f"Got: {shown}. Translate them first, with numpy.where(labels == positive, {positive!r}, {negative!r})."
+            f"Got: {shown}. Translate them first: in a file, write {positive} for the positive class and {negative} "
+            f"for the other; in Python, use numpy.where(labels == positive, {positive!r}, {negative!r})."
         )
     return labels
 

@@ -39,8 +39,19 @@ class WeakRisk:
     kind: str
 
     def interval(self, z: float = 1.96) -> tuple[float, float]:
-        """Return the normal interval around the estimate, cut to [0, 1]."""
+        """Return the normal interval around the estimate, cut to [0, 1]; all of [0, 1] if it lies wholly outside.
+
+        An error rate cannot lie there, so such an estimate is itself evidence that the normal interval does not hold,
+        and nothing is known.
+
+        >>> WeakRisk(0.02, 0.02, "position-aware").interval()
+        (0.0, 0.0592)
+        >>> WeakRisk(-71.8, 35.9, "position-aware").interval()
+        (0.0, 1.0)
+        """
         low, high = (self.value + side * z * self.standard_error for side in (-1.0, 1.0))
+        if high < 0.0 or low > 1.0:
+            return 0.0, 1.0
         return min(1.0, max(0.0, low)), min(1.0, max(0.0, high))
 
     def __str__(self) -> str:

@@ -72,7 +72,7 @@ def test_examples_run(page, tmp_path, monkeypatch):
     """In the order of the page and in one empty folder; the README's Python also runs as a doctest of its own."""
     monkeypatch.chdir(tmp_path)
     names, problems = {}, []
-    runner = doctest.DocTestRunner(optionflags=FLAGS)
+    runner = doctest.DocTestRunner(verbose=False, optionflags=FLAGS)  # None reads -v from sys.argv
     for kind, text, line in blocks(page):
         if kind == "sh":
             for args in [] if page.name in SHOWN_ONLY else commands(text):

@@ -61,6 +61,37 @@ def test_an_unfinished_search_goes_on(given, tmp_path, monkeypatch):
     assert (tmp_path / "s" / "model").is_dir()
 
 
+def test_a_search_that_starts_anew_keeps_its_rows_when_interrupted(given, tmp_path, monkeypatch):
+    from usimul import tuning
+
+    command = (*given, *GRID, "--grid", "lr=0.05,0.1", "-o", tmp_path / "s")
+    usimul(*command)
+    judge, calls = tuning._judge, []
+
+    def stop(*args):
+        calls.append(args)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return judge(*args)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(tuning, "_judge", stop)
+        said = usimul(*command, "--overwrite", code=130).stderr
+    assert "1 rows are in" in said
+    assert "The same command without --overwrite continues it." in said
+    before = (tmp_path / "s" / "rows.jsonl").read_text()
+    usimul(*command)
+    after = (tmp_path / "s" / "rows.jsonl").read_text()
+    assert after.startswith(before)
+    assert len(after.splitlines()) == 2
+    assert (tmp_path / "s" / "model").is_dir()
+
+
+def test_wrong_answers_are_stated_for_all_candidates(given, tmp_path):
+    usimul(*given, *GRID, "--wrong-yes", 0.02, "-o", tmp_path / "s")
+    assert export.load(tmp_path / "s" / "model").wrong_yes_ == 0.02
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -70,6 +101,8 @@ def test_an_unfinished_search_goes_on(given, tmp_path, monkeypatch):
         (("--grid", "lr=fast"), "candidate lr=fast: `lr` must be a number"),
         (("--grid", "lrr=0.1"), "'lrr' is no parameter"),
         (("--grid", "method=joint,su"), "candidate method=su: "),
+        (("--grid", "wrong_yes=0.0,0.6"), "candidate wrong_yes=0.6: `wrong_yes` must be less than 0.21"),
+        (("--grid", "epochs=3", "--wrong-yes", "0.6"), "`wrong_yes` must be less than 0.21"),
         (("--grid", "epochs=3", "--draws", "0"), "`n_draws`"),
         (("--grid", "epochs=3", "--folds", "1"), "`n_splits`"),
         (("--grid", "epochs=3", "--folds", "3", "--fraction", "0.2"), "not both"),

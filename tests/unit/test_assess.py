@@ -10,6 +10,7 @@ import pytest
 from usimul import export
 from usimul.assess import Assessment, agreement, assess, calibrate, retrain, seems_trained_on
 from usimul.calibration import Calibration, probabilities
+from usimul.cli.judge import error_lines
 from usimul.datasets import make_gaussians
 from usimul.estimators import WeakClassifier
 from usimul.event_error import ErrorEstimate
@@ -180,6 +181,10 @@ class TestWords:
             ({"prior": 0.1, "share_positive": 0.1}, "Whether that is better than a guess is not certain"),
             ({"prior": 0.05, "share_positive": 0.1}, "That is no better than a guess: naming all points alike"),
             ({"errors": {"likelihood": ErrorEstimate(0.1, 0.0, 0.3, 0.95, 40)}}, "40 tuples are few"),
+            (
+                {"errors": {"unbiased": ErrorEstimate(-71.8, 0.0, 1.0, 0.95, 500)}},
+                "cannot be told without labels: the estimate from 500 tuples says nothing here",
+            ),
             ({"errors": {"likelihood": "not defined"}}, "Nobody has judged this classifier yet"),
             ({"trained_points": True}, "seem to be those of the training"),
             ({"orientation": "unknown"}, "two names may be swapped"),
@@ -188,6 +193,13 @@ class TestWords:
     )
     def test_verdict_follows_the_numbers(self, changes, words):
         assert words in " ".join(verdict(assessment(**changes)))
+
+    def test_an_estimate_that_says_nothing_is_marked(self):
+        errors = {"likelihood": ErrorEstimate(0.1, 0.0, 0.3, 0.95, 40), "x": ErrorEstimate(-71.8, 0.0, 1.0, 0.95, 40)}
+        first, second = error_lines(errors)
+        assert first.endswith("95% interval 0.000 to 0.300")
+        assert second.endswith("95% interval 0.000 to 1.000, says nothing here")
+        assert len(verdict(assessment(errors={"x": errors["x"]}))) == 1
 
     def test_nothing_is_said_without_a_reason(self):
         assert len(verdict(assessment())) == 1

@@ -13,10 +13,10 @@ from sklearn.base import BaseEstimator
 import usimul as us
 from usimul.class_prior import PriorNearHalfError, estimate_prior
 from usimul.class_prior.rates import counted_rate, product_of_rate, root_of_product
-from usimul.class_prior.result import wilson_interval
 from usimul.class_prior.sensitivity import prior_sensitivity
 from usimul.datasets import make_gaussians
 from usimul.events import EVENTS
+from usimul.intervals import wilson_interval
 from usimul.sampling import draw, sample_triplets
 from usimul.supervision import (
     ComparedPairs,
@@ -41,22 +41,27 @@ def triplets(kept, asked, **also):
     return Triplets([[0, 1, 2]] * kept, n_asked=asked, **also)
 
 
+def wilson(hits, n, level):
+    found = wilson_interval(hits, n, level=level)
+    return found.low, found.high
+
+
 class TestWilson:
     @pytest.mark.parametrize(("hits", "n"), [(1, 7), (760, 1000), (50, 100), (999, 1000)])
     def test_ends_are_what_the_score_test_just_accepts(self, hits, n):
-        for end in wilson_interval(hits, n, 0.9):
+        for end in wilson(hits, n, 0.9):
             z = (hits / n - end) / math.sqrt(end * (1 - end) / n)
             assert abs(z) == pytest.approx(1.6448536269514722, rel=1e-9)
 
     def test_of_one_class(self):
-        assert wilson_interval(0, 10, 0.95)[0] == 0.0
-        assert wilson_interval(10, 10, 0.95)[1] == 1.0
+        assert wilson(0, 10, 0.95)[0] == 0.0
+        assert wilson(10, 10, 0.95)[1] == 1.0
 
     def test_covers(self):
         """Exact coverage by the binomial law, averaged over shares: known to be near the level."""
         cover = []
         for share in np.linspace(0.05, 0.95, 19):
-            ends = [wilson_interval(k, 50, 0.95) for k in range(51)]
+            ends = [wilson(k, 50, 0.95) for k in range(51)]
             inside = np.array([low <= share <= high for low, high in ends])
             cover.append(float(binom.pmf(np.arange(51), 50, share) @ inside))
         assert np.mean(cover) == pytest.approx(0.95, abs=0.01)
@@ -89,7 +94,7 @@ class TestAcceptance:
 
     def test_interval_is_wilsons_mapped(self):
         found = estimate_prior(triplets(840, 1000), side="majority", level=0.9)
-        low, high = wilson_interval(840, 1000, 0.9)
+        low, high = wilson(840, 1000, 0.9)
         assert found.interval == pytest.approx([(1 + math.sqrt(4 * low - 3)) / 2, (1 + math.sqrt(4 * high - 3)) / 2])
 
     def test_without_a_side_both_roots(self):
@@ -144,7 +149,7 @@ class TestAcceptance:
 class TestLabels:
     def test_share_and_interval(self):
         found = estimate_prior(labels=[1, -1, -1, -1])
-        assert (found.value, found.interval) == (0.25, wilson_interval(1, 4, 0.95))
+        assert (found.value, found.interval) == (0.25, wilson(1, 4, 0.95))
         assert found.roots == (0.25,)
         assert estimate_prior(Labels([[0], [1], [2], [3]], values=[1, -1, -1, -1])).value == 0.25
 

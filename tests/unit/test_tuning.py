@@ -155,9 +155,24 @@ class TestOwnRisk:
         expected = -np.log(g).mean() + np.log(1 - mean * (1 - mean)) + 2 * (mean - PRIOR) ** 2
         assert own_risk(clf, data.X_train, sup).value == pytest.approx(expected, rel=1e-4)
 
+    def test_wrong_answers_are_in_the_formula(self, data):
+        """Of `usimul-exact-abs` c = Z / D becomes Z / (kappa D), kappa = 1 - r / (1 - Z) (`usimul.mixture`)."""
+        noisy = sample_triplets(data.y_train, 400, n_unlabeled=400, prior=PRIOR, wrong_yes=0.1, random_state=0)
+        clf = quick("usimul-exact-abs", loss="logistic", wrong_yes=0.1).fit(data.X_train, noisy)
+        f = clf.decision_function(data.X_train)
+        plus, minus = np.logaddexp(0.0, -f), np.logaddexp(0.0, f)
+        p, q = PRIOR, 1.0 - PRIOR
+        c = (1.0 - p * q) / (1.0 - 0.1 / (p * q)) / (p - q)
+        h = (p - c) * plus + (q + c) * minus
+        anchors, companions = noisy.rows[:, 0], noisy.rows[:, 1:]
+        expected = c * (plus - minus)[anchors].mean() + 2 / 3 * h[companions].mean() + 1 / 3 * h[noisy.unlabeled].mean()
+        assert own_risk(clf, data.X_train, noisy).value == pytest.approx(expected, rel=1e-4)
+
     def test_it_does_not_compare_methods(self, data, sup):
         with pytest.raises(InputError, match="mean different things"):
             tune(quick(), data.X_train, sup, {"method": ["joint", "usimul-exact"]}, criterion="own")
+        with pytest.raises(InputError, match="wrong_yes mean different things"):
+            tune(quick(), data.X_train, sup, {"wrong_yes": [0.0, 0.1]}, criterion="own")
         found = tune(quick(), data.X_train, sup, {"lr": [1e-7, 0.05]}, criterion="own", refit=False)
         assert found.settings == {"lr": 0.05}
 
@@ -208,12 +223,25 @@ class TestTune:
             ({"epochs": [0]}, "candidate epochs=0: `epochs`"),
             ({"prior": [0.3, 0.9, 1.5]}, "`prior`"),
             ({"method": ["sconf-abs"]}, "candidate method=sconf-abs"),
+            ({"wrong_yes": [0.0, 0.6]}, r"candidate wrong_yes=0.6: `wrong_yes` must be less than 0.21"),
+            ({"wrong_yes": [0.0, 2]}, "candidate wrong_yes=2: `wrong_yes`"),
+            ({"method": ["usimul"], "wrong_yes": [0.1]}, "has no correction for wrong yes answers"),
+            ({"options": [{"wrong_yes": 0.1}]}, "is no option of a method"),
+            ({"selection": ["last", "best"]}, "candidate selection=best: `selection`"),
         ],
     )
     def test_all_candidates_are_checked_before_any_training(self, data, sup, settings, words, monkeypatch):
         monkeypatch.setattr(WeakClassifier, "fit", lambda *args, **kwargs: pytest.fail("training has begun"))
         with pytest.raises((InputError, InputTypeError), match=words):
             tune(quick(), data.X_train, sup, settings)
+
+    def test_what_fits_the_stated_share_of_wrong_answers_is_taken(self, data):
+        """Who says yes too often contradicts the prior, unless so many answers are stated to be wrong."""
+        noisy = sample_triplets(data.y_train, 2000, n_unlabeled=400, prior=PRIOR, wrong_yes=0.08, random_state=0)
+        with pytest.raises(InputError, match="contradicts the supervision"):
+            tune(quick(), data.X_train, noisy, {"lr": [0.05]}, refit=False)
+        found = tune(quick(wrong_yes=0.08), data.X_train, noisy, {"lr": [0.05]}, refit=False)
+        assert len(found.rows) == 1
 
     def test_labels_and_other_estimators(self, data, sup):
         with pytest.raises(InputTypeError, match="scikit-learn's own searches"):
@@ -250,6 +278,19 @@ class TestRowsInAFile:
         fresh = tune(clf, data.X_train, sup, RATES, refit=False)
         assert [row["value"] for row in whole.rows] == [row["value"] for row in fresh.rows]
         assert whole.chosen == fresh.chosen
+        lines = (tmp_path / "rows.jsonl").read_text().splitlines()
+        assert [json.loads(line)["settings"] for line in lines] == [{"lr": rate} for rate in RATES["lr"]]
+        again = tune(clf, data.X_train, sup, RATES, path=tmp_path / "rows.jsonl", refit=False)
+        assert [row["value"] for row in again.rows] == [row["value"] for row in fresh.rows]
+
+    def test_a_row_that_lacks_only_its_end_is_done_again_and_not_twice_in_the_file(self, data, sup, tmp_path):
+        path = tmp_path / "rows.jsonl"
+        clf = quick(epochs=1)
+        tune(clf, data.X_train, sup, RATES, path=path, refit=False)
+        keys = [json.loads(line)["key"] for line in path.read_text().splitlines()]
+        path.write_bytes(path.read_bytes()[:-1])
+        tune(clf, data.X_train, sup, RATES, path=path, refit=False)
+        assert [json.loads(line)["key"] for line in path.read_text().splitlines()] == keys
 
     def test_rows_of_other_data_folds_or_settings_are_not_used(self, data, sup, tmp_path):
         told = []
@@ -283,6 +324,10 @@ class TestRowsInAFile:
         with pytest.raises(FileFormatError, match="line 1 is no row"):
             tune(quick(), data.X_train, sup, RATES, path=path)
         assert path.read_text() == '{"a": 1}\n{"b": 2}\n'
+        path.write_text("a note without an end of the line")
+        with pytest.raises(FileFormatError, match="line 1 is no row"):
+            tune(quick(), data.X_train, sup, RATES, path=path)
+        assert path.read_text() == "a note without an end of the line"
 
 
 def test_optuna_minimises_the_same_risk(data, sup):

@@ -274,6 +274,11 @@ class TestLabels:
             with pytest.raises(v.InputError, match=f"`y` must hold the two classes of the classifier.*{got}Translate"):
                 v.check_class_labels(value, classes)
 
+    def test_translating_is_told_for_files_and_arrays(self):
+        words = r"in a file, write ill for the positive .* well for .*; in Python, use numpy.where\(.*'ill', 'well'\)"
+        with pytest.raises(v.InputError, match=words):
+            v.check_class_labels(["x"], ["well", "ill"])
+
     def test_a_subset_may_miss_a_class(self):
         labels = v.check_labels_subset([1.0, 1.0], "k", n=2)
         assert labels.dtype == np.int64

@@ -108,6 +108,11 @@ def test_without_information_it_still_lies_where_an_error_can(p, world):
     assert found.standard_error == 0.5
 
 
+@pytest.mark.parametrize(("value", "error"), [(-71.8, 35.9), (-0.3, 0.05), (1.7, 0.1), (-0.01, 0.0)])
+def test_an_interval_wholly_outside_says_nothing(value, error):
+    assert WeakRisk(value, error, "x").interval() == (0.0, 1.0)
+
+
 @pytest.mark.parametrize("value", [-0.3, -0.01, 0.0, 0.4, 1.0, 1.02, 1.7])
 @pytest.mark.parametrize("error", [0.0, 0.05, 2.0])
 def test_interval_has_its_ends_in_order(value, error):

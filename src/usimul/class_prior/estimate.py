@@ -22,14 +22,9 @@ from usimul.class_prior.curves import (
 from usimul.class_prior.latent import count_bins
 from usimul.class_prior.rates import ASSUMPTIONS as COUNTED
 from usimul.class_prior.rates import Rate, chosen, counted_rate, from_rate, mirrored
-from usimul.class_prior.result import (
-    SIDES,
-    Interval,
-    PriorEstimate,
-    refuse_near_half,
-    wilson_interval,
-)
+from usimul.class_prior.result import SIDES, Interval, PriorEstimate, refuse_near_half
 from usimul.events import EVENTS
+from usimul.intervals import wilson_interval
 from usimul.supervision import Labels, Supervision, Triplets
 from usimul.validation import (
     InputError,
@@ -289,7 +284,8 @@ def _no_likelihood(supervision: Supervision | None, X: Any) -> str | None:
 
 def _from_labels(positive: int, n: int, side: str | None, level: float) -> PriorEstimate:
     share = positive / n
-    interval = wilson_interval(positive, n, level)
+    wilson = wilson_interval(positive, n, level=level)
+    interval = (wilson.low, wilson.high)
     notes = []
     if positive in (0, n):
         notes.append(f"all {n} labels are of one class, so only an end of the interval says something; label more")

@@ -19,8 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from usimul.class_prior.result import Interval, PriorEstimate, wilson_interval
+from usimul.class_prior.result import Interval, PriorEstimate
 from usimul.events import EVENTS, Event
+from usimul.intervals import wilson_interval
 from usimul.supervision import (
     ComparedPairs,
     DissimilarPairs,
@@ -111,7 +112,8 @@ def root_of_product(product: float) -> float:
 def from_rate(rate: Rate, side: str | None, level: float) -> PriorEstimate:
     """Estimate the prior from a counted share; refuse a share that no prior gives."""
     event, share = rate.event, rate.hits / rate.n
-    ends = wilson_interval(rate.hits, rate.n, level)
+    wilson = wilson_interval(rate.hits, rate.n, level=level)
+    ends = (wilson.low, wilson.high)
     low, high = sorted(root_of_product(product_of_rate(event, end)) for end in ends)
     bound = event.probability(0.5)
     if min(product_of_rate(event, end) for end in ends) > 0.25:

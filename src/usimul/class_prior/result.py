@@ -11,7 +11,7 @@ from scipy.stats import norm
 
 from usimul.validation import UndefinedAtHalfError
 
-__all__ = ["HALF_MARGIN", "SIDES", "PriorEstimate", "PriorNearHalfError", "refuse_near_half", "wilson_interval"]
+__all__ = ["HALF_MARGIN", "SIDES", "PriorEstimate", "PriorNearHalfError", "refuse_near_half"]
 
 SIDES = ("minority", "majority")
 """Whether the positives are the rarer class or the commoner one."""
@@ -131,25 +131,3 @@ def refuse_near_half(estimate: PriorEstimate) -> None:
 def _labels_for(half_width: float, level: float) -> int:
     """How many labels give an interval of this half width at prior 1/2."""
     return math.ceil((float(norm.ppf(0.5 + 0.5 * level)) * 0.5 / half_width) ** 2)
-
-
-def wilson_interval(hits: int, n: int, level: float) -> Interval:
-    r"""Wilson's interval of a share: all shares that the score test does not reject.
-
-    .. math:: \frac{\hat r + z^2/2n \pm z\sqrt{\hat r(1-\hat r)/n + z^2/4n^2}}{1 + z^2/n}
-
-    Reference: Wilson, E. B. (1927), "Probable inference, the law of succession, and statistical inference".
-
-    >>> low, high = wilson_interval(0, 10, 0.95)
-    >>> low, round(high, 4)
-    (0.0, 0.2775)
-    """
-    z = float(norm.ppf(0.5 + 0.5 * level))
-    rate = hits / n
-    centre = rate + z * z / (2 * n)
-    spread = z * math.sqrt(rate * (1 - rate) / n + z * z / (4 * n * n))
-    scale = 1 + z * z / n
-    # At the ends the formula gives 0 or 1 up to rounding.
-    low = 0.0 if hits == 0 else (centre - spread) / scale
-    high = 1.0 if hits == n else (centre + spread) / scale
-    return max(0.0, low), min(1.0, high)

@@ -56,8 +56,9 @@ def error_lines(errors: Mapping[str, ErrorEstimate | str]) -> list[str]:
             lines.append(f"  {kind:<18} {found}")
             continue
         error = "" if found.standard_error is None else f" +- {found.standard_error:.4f}"
+        nothing = ", says nothing here" if found.says_nothing else ""
         lines.append(
-            f"  {kind:<18} {f'{found.value:.4f}{error}':<18}  95% interval {found.low:.3f} to {found.high:.3f}"
+            f"  {kind:<18} {f'{found.value:.4f}{error}':<18}  95% interval {found.low:.3f} to {found.high:.3f}{nothing}"
         )
     return lines
 

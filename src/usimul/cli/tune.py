@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,7 +43,7 @@ def _value(text: str) -> Any:
         return text
 
 
-@click.command(epilog="Ctrl-C keeps the rows that are done; the same command continues.")
+@click.command(epilog="Ctrl-C keeps the rows that are done; the same command without --overwrite continues.")
 @click.argument("points", type=FILE_OR_FOLDER)
 @click.argument("supervision", type=FILE)
 @click.option("--output", "-o", required=True, type=click.Path(path_type=Path), help="Folder for rows and model.")
@@ -70,6 +71,7 @@ def _value(text: str) -> Any:
     help="`least` risk, or `one-se`: the first within one standard error of it.",
 )
 @click.option("--seed", default=0, show_default=True, help="Of draws, folds and trainings.")
+@click.option("--wrong-yes", default=0.0, show_default=True, help="Share of wrong yes answers to correct for.")
 @click.option("--device", default="cpu", show_default=True, help="torch device.")
 @points_options
 @supervision_options
@@ -86,6 +88,7 @@ def command(
     criterion: str,
     rule: str,
     seed: int,
+    wrong_yes: float,
     device: str,
     reading: dict[str, Any],
     about: dict[str, Any],
@@ -112,7 +115,9 @@ def command(
     from usimul.tuning import tune
 
     check_device(device)
-    estimator = WeakClassifier(prior=prior, image_shape=pool.image_shape, device=device, random_state=seed)
+    estimator = WeakClassifier(
+        prior=prior, wrong_yes=wrong_yes, image_shape=pool.image_shape, device=device, random_state=seed
+    )
     with CountBar("search", "training") as bar:
         found = tune(
             estimator,
@@ -129,12 +134,12 @@ def command(
             progress=bar,
             prepare=lambda: _make_folder(output, overwrite),
         )
-    _print(found, output)
+    _print(found, output, overwrite)
     if found.interrupted:
         click.get_current_context().exit(130)
     if found.chosen is None:
         click.get_current_context().exit(2)
-    _refit(estimator.set_params(**found.settings), pool, tuples, output)
+    _refit(estimator.set_params(**found.settings), pool, tuples, output, overwrite)
 
 
 def _check_folder(output: Path, overwrite: bool) -> None:
@@ -164,10 +169,17 @@ def _make_folder(output: Path, overwrite: bool) -> None:
     """Make it when everything was checked and the first training begins."""
     output.mkdir(exist_ok=True)
     if overwrite:
+        # The model first: it marks a search as finished, and what is left is one that can be continued.
+        if (output / MODEL).exists():
+            shutil.rmtree(output / MODEL)
         (output / ROWS).unlink(missing_ok=True)
 
 
-def _print(found: Tuning, output: Path) -> None:
+def _again(overwrite: bool) -> str:
+    return "The same command without --overwrite" if overwrite else "The same command"
+
+
+def _print(found: Tuning, output: Path, overwrite: bool) -> None:
     click.echo(
         f"{'label-free error' if found.criterion == 'error' else 'own risk'} on points held out, rule {found.rule}:"
     )
@@ -179,14 +191,15 @@ def _print(found: Tuning, output: Path) -> None:
         )
     if found.interrupted:
         click.echo(f"The search was interrupted; {len(found.rows)} rows are in {output / ROWS}.", err=True)
-        click.echo("The same command continues it.", err=True)
+        click.echo(f"{_again(overwrite)} continues it.", err=True)
 
 
-def _refit(estimator: Any, pool: Any, tuples: Any, output: Path) -> None:
+def _refit(estimator: Any, pool: Any, tuples: Any, output: Path, overwrite: bool) -> None:
     from usimul.cli.train import _fit, _save_with_names
 
     if _fit(estimator, pool, tuples):
-        click.echo("The last training was interrupted; no model was saved. The same command trains it again.", err=True)
+        click.echo("The last training was interrupted; no model was saved.", err=True)
+        click.echo(f"{_again(overwrite)} trains it again.", err=True)
         click.get_current_context().exit(130)
     _save_with_names(estimator, pool, output / MODEL, overwrite=True)
     click.echo(f"method               {estimator.method_}, model {estimator.model_}, trained on everything")

@@ -49,6 +49,11 @@ def _on_error(found: Assessment, error: ErrorEstimate | None) -> list[str]:
             if found.labels
             else ["Nobody has judged this classifier yet: neither fresh tuples nor labels are given."]
         )
+    if error.says_nothing:
+        return [
+            f"How often it is wrong cannot be told without labels: the estimate from {error.n_tuples:,} tuples says "
+            f"nothing here (95 % interval {_percent(error.low)} to {_percent(error.high)})."
+        ]
     said = [
         f"Estimated without labels, it is wrong on {_percent(error.value)} of points like these "
         f"(95 % interval {_percent(error.low)} to {_percent(error.high)}, from {error.n_tuples:,} tuples)."
@@ -88,7 +93,7 @@ def _on_labels(found: Assessment) -> list[str]:
                 ": what was measured on them holds for their share."
             )
     error = best_error(found.errors)
-    if error is not None:
+    if error is not None and not error.says_nothing:
         agree = error.low <= high and low <= error.high
         said.append(
             "The intervals with and without labels overlap."
