@@ -376,6 +376,20 @@ class TestSensitivity:
         (same,) = prior_sensitivity(clf, DATA.X_train, judge, [0.3])  # trained on all of sup with the same seed
         assert row == same
 
+    def test_held_out_points_are_not_taught(self, monkeypatch):
+        """Each point in one triplet: all can be divided. A point in many: triplets are, and the rows say so."""
+        taught = []
+        monkeypatch.setattr(Told, "fit", lambda self, X, y: taught.append(y) or self)
+        X = np.zeros((900, 2))
+        rng = np.random.default_rng(0)
+        many = np.stack([rng.choice(90, 3, replace=False) for _ in range(300)])
+        for rows, divided in ((rng.permutation(900).reshape(300, 3), "points"), (many, "tuples")):
+            sup = Triplets(rows, unlabeled=range(900))
+            found = prior_sensitivity(Told(prior=0.3), X, sup, [0.2], retrain=True, random_state=0)
+            assert found[0].held_out == divided
+            assert taught[-1].n_tuples == pytest.approx(225, abs=10)
+        assert np.unique(np.r_[taught[0].rows.ravel(), taught[0].unlabeled]).size == 675
+
     @pytest.mark.parametrize(
         ("priors", "also", "words"),
         [([], {}, "at least one"), ([1.2], {}, "prior"), ([0.3], {"judge": Triplets([[0, 1, 2]])}, "retrain=True")],
