@@ -14,6 +14,7 @@ import usimul as us
 from usimul.class_prior import PriorNearHalfError, estimate_prior
 from usimul.class_prior.rates import counted_rate, product_of_rate, root_of_product
 from usimul.class_prior.result import wilson_interval
+from usimul.class_prior.scores import make_folds
 from usimul.class_prior.sensitivity import prior_sensitivity
 from usimul.datasets import make_gaussians
 from usimul.events import EVENTS
@@ -263,6 +264,36 @@ class TestLikelihood:
         sup = sample_triplets(DATA.y_train, 50, prior=0.3, random_state=0)
         with pytest.raises(InputError, match=r"too few triplets.*50"):
             estimate_prior(sup, DATA.X_train, method="likelihood", **FAST)
+
+    def test_no_binned_point_was_trained_on(self):
+        """Each point in one triplet at most, and every point of the pool unlabeled: folds are made of points."""
+        rng = np.random.default_rng(0)
+        sup = Triplets(rng.permutation(1200).reshape(400, 3), unlabeled=range(1200))
+        for folds in (2, 3):
+            made = make_folds(sup, 1200, folds, rng)
+            assert made.by == "points"
+            for fold, part in enumerate(made.training):
+                trained = np.union1d(part.rows, part.unlabeled)
+                binned = np.union1d(sup.rows[made.of_tuple == fold], sup.unlabeled[made.of_unlabeled == fold])
+                assert trained.size + binned.size == 1200
+                assert not np.intersect1d(trained, binned).size
+
+    def test_folds_of_tuples_where_points_are_in_many(self):
+        sup = sample_triplets(DATA.y_train[:300], 600, n_unlabeled=300, prior=0.3, random_state=0)
+        made = make_folds(sup, 300, 2, np.random.default_rng(0))
+        assert made.by == "tuples"
+        assert np.bincount(made.of_tuple).tolist() == [300, 300]
+        assert np.bincount(made.of_unlabeled).tolist() == [150, 150]
+        assert [part.n_tuples for part in made.training] == [300, 300]
+
+    def test_says_what_was_divided(self, gaussians):
+        """1,500 triplets of 2,000 points hang together; 150 mostly stand alone."""
+        few = sample_triplets(DATA.y_train, 150, n_unlabeled=500, prior=0.3, random_state=0)
+        for sup, words in ((gaussians, "so the triplets were"), (few, "none was sorted by a classifier that had seen")):
+            found = estimate_prior(
+                sup, DATA.X_train, side="minority", method="likelihood", near_half="estimate", **{**FAST, "epochs": 1}
+            )
+            assert words in found.assumptions[-1]
 
     def test_other_pool(self, gaussians):
         with pytest.raises(InputError, match="pool of 2000 points, but X has 10"):

@@ -69,7 +69,7 @@ def prior_sensitivity(
     retrain
         Whether to train again under each.
     judge
-        With ``retrain``: triplets over rows of X that judge. None holds out a share ``held_out`` of the points, with the
+        With ``retrain``: triplets over rows of X that judge. None holds out a share ``held_out`` of the points with the
         triplets among them, or of the triplets if that would cost more than a tenth of them (`usimul.splits.hold_out`).
     held_out
         See ``judge``.
@@ -100,8 +100,8 @@ def prior_sensitivity(
             raise InputTypeError(f"{type(estimator).__name__} has no parameter `prior`, so it cannot be trained again.")
         if judge is None:
             supervision.check_pool(len(X))
-            share, seed = check_fraction(held_out, "held_out"), int(check_seed(random_state).integers(2**31))
-            teachers, judges, divided = hold_out(replace(supervision, n_points=len(X)), share, seed)
+            fraction, seed = check_fraction(held_out, "held_out"), int(check_seed(random_state).integers(2**31))
+            teachers, judges, divided = hold_out(replace(supervision, n_points=len(X)), fraction, seed)
     elif judge is not None:
         raise InputError("`judge` belongs to retrain=True. Without it, pass the triplets that judge as `supervision`.")
     judges.check_pool(len(X))
@@ -117,7 +117,8 @@ def prior_sensitivity(
         plain = [scores[judges.rows[:, 1:]].ravel()] if world == "definition1" else []
         if judges.unlabeled is not None:
             plain.append(scores[judges.unlabeled])
-        found.append(Assumed(prior, risk.value, risk.standard_error, float(np.mean(np.concatenate(plain) >= 0)), divided))
+        share = float(np.mean(np.concatenate(plain) >= 0))
+        found.append(Assumed(prior, risk.value, risk.standard_error, share, divided))
         if progress is not None:
             progress(number, len(assumed))
     return tuple(found)
