@@ -286,6 +286,18 @@ class TestLikelihood:
         assert np.bincount(made.of_unlabeled).tolist() == [150, 150]
         assert [part.n_tuples for part in made.training] == [300, 300]
 
+    def test_unlabeled_points_keep_their_law_in_folds_of_tuples(self):
+        """From a pool of two equal classes drawn at 0.2, the points not seen in training are not at 0.2."""
+        y = np.tile([1, -1], 1000)
+        sup = sample_triplets(y, 2000, n_unlabeled=4000, prior=0.2, random_state=0)
+        made = make_folds(sup, 2000, 2, np.random.default_rng(0))
+        assert made.by == "tuples"
+        assert np.array_equal(np.unique(made.of_unlabeled), [0, 1])  # none is left out
+        seen = [np.union1d(part.rows, part.unlabeled) for part in made.training]
+        fresh = [~np.isin(u, seen[f]) for u, f in zip(sup.unlabeled, made.of_unlabeled, strict=True)]
+        assert np.mean(y[sup.unlabeled] > 0) == pytest.approx(0.2, abs=0.03)  # deviation 0.006
+        assert np.mean(y[sup.unlabeled[fresh]] > 0) > 0.4
+
     def test_says_what_was_divided(self, gaussians):
         """1,500 triplets of 2,000 points hang together; 150 mostly stand alone."""
         few = sample_triplets(DATA.y_train, 150, n_unlabeled=500, prior=0.3, random_state=0)

@@ -17,7 +17,7 @@ from usimul.mapped import is_mapped
 from usimul.methods import get_method
 from usimul.methods.base import Recipe
 from usimul.models import ModelSpec, build_model
-from usimul.splits import FEW_POINTS, MOST_DROPPED, PoolKFold, inside
+from usimul.splits import FEW_POINTS, PoolKFold, inside
 from usimul.supervision import Triplets
 from usimul.training import Epoch, scores, train
 from usimul.validation import DegenerateTrainingWarning, InputError, IntArray
@@ -39,6 +39,7 @@ RECIPE = Recipe(
     loss="built in",
 )
 LEAST = 30  # held-out tuples of one fold
+MOST_LOST = 0.02  # share of the tuples that folds of points may cost: what is lost biases by at most its share
 
 
 @dataclass(frozen=True)
@@ -136,20 +137,20 @@ def make_folds(supervision: Triplets, n_points: int, folds: int, rng: np.random.
     """Deal the points to folds where few tuples are lost by it, so that no binned point was trained on; else tuples.
 
     Where points are in many tuples, tuples and unlabeled entries are dealt. Of independent draws from one pool this is
-    right too: those held out are draws from the same points, whatever was trained on, and seen points are as frequent
-    among the members of tuples as among the unlabeled. Leaving out what was seen would not be: points of the frequent
-    class are anchors more often, so the rest would hold too many of the rare class.
+    right too: what is held out is drawn from the same points, whatever was trained on, so that of either class as many
+    were seen among the members of tuples as among the unlabeled. Leaving out the unlabeled that were seen would bias:
+    points of the frequent class are drawn more often, so what is left has too many of the rare one.
 
     >>> sup = Triplets(np.arange(300).reshape(100, 3), unlabeled=range(300), n_points=300)
     >>> make_folds(sup, 300, 2, np.random.default_rng(0)).by
     'points'
     """
     plain = replace(supervision, known_rows=None, known_labels=None, n_points=n_points)
-    if n_points >= FEW_POINTS:
+    if n_points >= max(FEW_POINTS, folds):
         cut = PoolKFold(folds, random_state=rng)
         sides = list(cut.split(None, plain))
         n_lost = plain.n_tuples - sum(split.n_test for split in cut.splits_)
-        if min(split.n_test for split in cut.splits_) >= LEAST and n_lost <= MOST_DROPPED * plain.n_tuples:
+        if min(split.n_test for split in cut.splits_) >= LEAST and n_lost <= MOST_LOST * plain.n_tuples:
             fold_of = np.empty(n_points, dtype=np.int64)
             for fold, (_, testing) in enumerate(sides):
                 fold_of[testing] = fold
