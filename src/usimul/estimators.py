@@ -29,7 +29,7 @@ from usimul.noise import disagreement
 from usimul.posterior import fit_posterior
 from usimul.risk import estimate_error
 from usimul.sampling import draw, needs_posterior
-from usimul.splits import inside, pool_split
+from usimul.splits import hold_out
 from usimul.supervision import Labels, Supervision, Triplets
 from usimul.training import Epoch, Fitted, check_recipe, score_sources, scores, train
 from usimul.validation import (
@@ -58,11 +58,9 @@ LINEAR_RATE, LINEAR_DECAY = 1e-2, 1e-3
 
 AUTO_METHODS = ("joint", "joint-plain", "joint-likelihood")
 AUTO_MODELS = ("mlp", "mlp-dropout")
-MOST_DROPPED = 0.1  # share of the tuples that a split of the points may cost; else tuples are split
 
 AUTO_CANDIDATES = tuple((method, model) for method in AUTO_METHODS for model in AUTO_MODELS)
 
-FEW_POINTS = 100  # fewer are hardly divided without losing the tuples among them
 FEW_TUPLES = 30  # fewer leave a standard error of a tenth or more
 
 FloatArray = NDArray[np.float64]
@@ -470,13 +468,7 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
 
         Points are divided where few tuples are lost by it, so that no point that judges is trained on; else tuples are.
         """
-        part, held_out, self.held_out_ = None, None, "tuples"
-        if sup.shape[0] >= FEW_POINTS:
-            split = pool_split(sup, self.validation_fraction, np.random.default_rng(seed))
-            if split.n_test >= 2 and split.n_train and split.dropped_share <= MOST_DROPPED:
-                part, held_out, self.held_out_ = inside(sup, split.train), inside(sup, split.test), "points"
-        if part is None or held_out is None:
-            part, held_out = sup.split(self.validation_fraction, np.random.default_rng(seed))
+        part, held_out, self.held_out_ = hold_out(sup, self.validation_fraction, seed)
         if held_out.n_tuples < 2:
             raise InputError(
                 f"too few held-out tuples to choose without labels: a share of {self.validation_fraction:g} of "

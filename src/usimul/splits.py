@@ -21,7 +21,7 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,12 +39,16 @@ from usimul.validation import (
     check_seed,
 )
 
-__all__ = ["PoolKFold", "PoolSplit", "check_leak", "inside", "pool_split"]
+__all__ = ["FEW_POINTS", "MOST_DROPPED", "PoolKFold", "PoolSplit", "check_leak", "hold_out", "inside", "pool_split"]
+
+Kind = TypeVar("Kind", bound=Supervision)
 
 LARGE = 0.25  # of a block's tuples: a component that holds more is cut, or blocks would differ too much
 MOST_BLOCKS = 20
 DENSE = 4.0  # tuples of a point, on average, from which points of a large component are dealt at random
 ROUNDS = 40
+MOST_DROPPED = 0.1  # share of the tuples that a split of the points may cost; else tuples are split
+FEW_POINTS = 100  # fewer are hardly divided without losing the tuples among them
 
 
 @dataclass(frozen=True)
@@ -162,7 +166,7 @@ def _simple(fraction: float) -> Fraction:
     return share if fraction < 0.5 else Fraction(1) - share
 
 
-def inside(supervision: Supervision, rows: Any) -> Supervision:
+def inside(supervision: Kind, rows: Any) -> Kind:
     """Keep tuples and unlabeled points wholly inside some rows of the pool; the pool and its numbering stay.
 
     ``sup[rows]`` does the same and renumbers, for an X that is cut too. Known labels all stay.
@@ -171,6 +175,26 @@ def inside(supervision: Supervision, rows: Any) -> Supervision:
     member[rows] = True
     unlabeled = slice(None) if supervision.unlabeled is None else member[supervision.unlabeled]
     return supervision.take(member[supervision.rows].all(axis=1), unlabeled)
+
+
+def hold_out(supervision: Kind, fraction: float, seed: int) -> tuple[Kind, Kind, str]:
+    """Split off what judges: ``"points"`` where few tuples are lost by dividing the pool, else ``"tuples"``.
+
+    Returns both sides, which number the rows as before, and what was divided. Of points, no row that judges is in a
+    tuple of the other side.
+
+    >>> from usimul import Triplets
+    >>> sup = Triplets(np.arange(300).reshape(100, 3), n_points=300)
+    >>> hold_out(sup, 0.2, 0)
+    (Triplets(80 tuples, pool of 300), Triplets(20 tuples, pool of 300), 'points')
+    >>> hold_out(Triplets(sup.rows % 60, n_points=300), 0.2, 0)[2]
+    'tuples'
+    """
+    if _with_pool(supervision).shape[0] >= FEW_POINTS:
+        split = pool_split(supervision, fraction, np.random.default_rng(seed))
+        if split.n_test >= 2 and split.n_train and split.dropped_share <= MOST_DROPPED:
+            return inside(supervision, split.train), inside(supervision, split.test), "points"
+    return *supervision.split(fraction, np.random.default_rng(seed)), "tuples"
 
 
 def check_leak(train: Supervision, test: Supervision) -> int:

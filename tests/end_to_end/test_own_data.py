@@ -337,12 +337,43 @@ class TestBadInput:
         assert "Traceback" not in found.stderr
         assert not list(tmp_path.iterdir())
 
-    def test_labels_that_miss_a_point(self, own, tmp_path):
+    def test_labels_of_some_points(self, own, tmp_path):
+        """Judged on these alone, four of them wrong: the figures are those of a file of only these points."""
         lines = (own / "labels.csv").read_text().splitlines()
-        (tmp_path / "y.csv").write_text("\n".join(lines[:-2]))
-        found = usimul("evaluate", own / "model", own / "points.csv", "--labels", tmp_path / "y.csv", code=2)
-        assert "has 2 problems" in found.stderr
-        assert "'p239' has none" in found.stderr
+        some = lines[1:81:2]
+        some[:4] = [line.replace(",-1", ",1") if ",-1" in line else line.replace(",1", ",-1") for line in some[:4]]
+        (tmp_path / "y.csv").write_text("\n".join([lines[0], *some]))
+        named = {line.split(",")[0] for line in some}
+        head, *points = (own / "points.csv").read_text().splitlines()
+        column = head.split(",").index("id")
+        (tmp_path / "p.csv").write_text("\n".join([head, *(p for p in points if p.split(",")[column] in named)]))
+        found = usimul("evaluate", own / "model", own / "points.csv", "--labels", tmp_path / "y.csv").stdout
+        assert f"40 of {N} points have a label" in found
+        alone = usimul("evaluate", own / "model", tmp_path / "p.csv", "--labels", tmp_path / "y.csv").stdout
+        assert found[found.index("measured on 40 labels") :] == alone[alone.index("measured on 40 labels") :]
+        made = []
+        for path in (own / "points.csv", tmp_path / "p.csv"):
+            given = ["--held-out", "--labels", tmp_path / "y.csv", "-o", tmp_path / f"m-{path.stem}-{path.parent.name}"]
+            made.append(usimul("calibrate", own / "model", path, *given).stdout)
+        assert "from 40 labels" in made[0]
+        assert made[1].splitlines()[0] in made[0]
+        page = tmp_path / "r.html"
+        usimul("report", own / "model", own / "points.csv", "--labels", tmp_path / "y.csv", "-o", page)
+        assert f"Measured on 40 labels of {N} points" in page.read_text()
+
+    @pytest.mark.parametrize("command", ["evaluate", "calibrate", "report"])
+    def test_labels_of_unknown_points(self, own, tmp_path, command):
+        (tmp_path / "y.csv").write_text((own / "labels.csv").read_text() + "stranger,1\nother,-1\n")
+        output = [] if command == "evaluate" else ["-o", tmp_path / ("r.html" if command == "report" else "m")]
+        given = [own / "model", own / "points.csv", "--labels", tmp_path / "y.csv", *output]
+        found = usimul(command, *given, code=2).stderr
+        assert "has 2 problems" in found
+        assert "'stranger' is none of them" in found
+
+    def test_some_labels_without_ids(self, own, tmp_path):
+        np.save(tmp_path / "y.npy", np.load(own / "y.npy")[:40])
+        found = usimul("evaluate", own / "model", own / "points.csv", "--labels", tmp_path / "y.npy", code=2)
+        assert f"there must be one label for each point, {N}. Got 40" in found.stderr
 
     def test_labels_with_ids_for_points_without(self, own, tmp_path):
         points = read_points(own / "points.csv")

@@ -114,7 +114,7 @@ def test_retrain_and_a_saved_classifier(own, tmp_path):
         (["--labels", "words.csv"], "Got: no, yes."),
         (["triplets.npz", "--level", "95"], "`level`"),
         (["triplets.npz", "--plot", "x.png"], "need POINTS"),
-        (["points.npy", "triplets.npz", "--plot", "x.gif"], "must end in .png or .svg or .pdf"),
+        (["points.npy", "triplets.npz", "--plot", "x.gif"], "must end in .png, .svg or .pdf"),
         (["points.npy", "triplets.npz", "--json", "x.txt"], "must end in .json"),
         (["points.npy", "triplets.npz", "--assume", "2"], "`--assume` must lie in (0, 1)"),
         (["points.npy", "pairs.npz", "--sensitivity"], "judged by triplets"),

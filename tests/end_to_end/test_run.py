@@ -52,6 +52,12 @@ def write(folder, *, epochs=3, held_out=0.2, extra=""):
     (folder / "usimul.toml").write_text(PROJECT.format(epochs=epochs, held_out=held_out) + extra)
 
 
+def write_again(folder, **changes):
+    for name in ("points.npy", "answers.npz"):
+        (folder / name).unlink()
+    write(folder, **changes)
+
+
 def call(*words):
     return CliRunner().invoke(main, list(words))
 
@@ -129,6 +135,20 @@ def test_commands_read_the_project_and_options_override(project):
     none = call("--no-project", "train", "--output", "third")
     assert none.exit_code == 2
     assert "Missing argument 'POINTS'" in none.output
+
+
+def test_a_search_takes_the_settings_of_the_project(project):
+    write_again(project, epochs=120)
+    result = call("tune", "--grid", "lr=0.01,0.001", "--output", "search")
+    assert result.exit_code == 0, result.output
+    made = usimul.load(project / "search" / "model")
+    assert (made.model, made.epochs) == ("linear", 120)
+    other = call("tune", "--grid", "lr=0.01", "--set", "model=linear", "--set", "epochs=110", "-o", "other")
+    assert other.exit_code == 0, other.output
+    assert usimul.load(project / "other" / "model").epochs == 110
+    wrong = call("tune", "--grid", "lr=0.01", "--set", "epoch=2", "--output", "third")
+    assert wrong.exit_code == 2
+    assert "'epochs'" in wrong.output
 
 
 def test_a_held_out_share_that_leaves_too_little_is_said(tmp_path, monkeypatch):
@@ -287,7 +307,7 @@ def test_killed_and_called_again(tmp_path):
     with subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         for line in process.stdout:
-            if line.startswith("$ usimul train"):
+            if " train " in line:
                 break
         time.sleep(0.5)
         process.send_signal(signal.SIGKILL)

@@ -1,5 +1,6 @@
 """Judging, calibrating and reporting on a fitted classifier, and what is kept of it in files."""
 
+import copy
 import json
 import re
 import xml.etree.ElementTree as ET
@@ -249,6 +250,29 @@ class TestPage:
         assert found[PRIOR] == assess(clf, DATA.X_test, FRESH).errors["likelihood"]
         sconf = SimilarityConfidence([[0, 1]] * 3, values=[0.4] * 3, n_points=600)
         assert prior_sensitivity(scores, sconf, [0.2]) == []
+
+    def test_sensitivity_hears_the_wrong_answers_of_the_training(self, clf):
+        """At the stated prior it is the estimate beside it; at 0.05, p q < 0.1: no yes would tell anything."""
+        scores, noisy = clf.decision_function(DATA.X_test), copy.copy(clf)
+        noisy.wrong_yes_ = 0.1
+        found = dict(prior_sensitivity(scores, FRESH, [0.05, PRIOR], 0.1))
+        assert found == {PRIOR: assess(noisy, DATA.X_test, FRESH).errors["likelihood"]}
+        assert found[PRIOR] != assess(clf, DATA.X_test, FRESH).errors["likelihood"]
+        near = [e.value for _, e in prior_sensitivity(scores, FRESH, [0.25, PRIOR, 0.35], 0.1)]
+        words = f"the estimate lies between {100 * min(near):.1f} and {100 * max(near):.1f} %"
+        assert words in self.render(noisy)
+        assert words not in self.render(clf)
+
+    @pytest.mark.parametrize(
+        ("held_out", "words"),
+        [("tuples", "Held-out tuples are made of points that were trained on"), ("points", "No held-out point was")],
+    )
+    def test_what_was_held_out_is_said(self, clf, held_out, words):
+        chosen = copy.copy(clf)
+        chosen.held_out_, chosen.history_ = held_out, {**clf.history_, "weak_risk": [0.2] * len(clf.history_["risk"])}
+        page = " ".join(self.render(chosen).split())
+        assert words in page
+        assert ("points that were trained on: it ranks" in page) == (held_out == "tuples")
 
 
 class TestCharts:

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from PIL import Image
 
+import usimul.files
 from usimul.points import read_points, stream_points
 from usimul.points.fast_csv import fast_parts
 from usimul.points.tables import choose_columns
@@ -107,6 +108,22 @@ def fast_rows(path):
 
 def test_plain_tables_are_read_fast(folder):
     assert fast_rows(folder / "table.csv") == fast_rows(folder / "rows.csv") == N
+
+
+def test_what_was_read_fast_is_not_read_again(folder, monkeypatch):
+    """The careful reader names the columns; it gives no row where the fast one has given all."""
+    lines = usimul.files._csv_lines
+    taken = []
+
+    def counted(path):
+        for line in lines(path):
+            taken.append(line)
+            yield line
+
+    monkeypatch.setattr(usimul.files, "_csv_lines", counted)
+    rows, _, _ = gathered(stream_points(folder / "table.csv"))
+    assert len(rows) == N
+    assert len(taken) == 1
 
 
 ODD = {

@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 import usimul as us
 from usimul.class_prior import PriorNearHalfError, estimate_prior
 from usimul.class_prior.rates import counted_rate, product_of_rate, root_of_product
+from usimul.class_prior.scores import make_folds
 from usimul.class_prior.sensitivity import prior_sensitivity
 from usimul.datasets import make_gaussians
 from usimul.events import EVENTS
@@ -269,6 +270,48 @@ class TestLikelihood:
         with pytest.raises(InputError, match=r"too few triplets.*50"):
             estimate_prior(sup, DATA.X_train, method="likelihood", **FAST)
 
+    def test_no_binned_point_was_trained_on(self):
+        """Each point in one triplet at most, and every point of the pool unlabeled: folds are made of points."""
+        rng = np.random.default_rng(0)
+        sup = Triplets(rng.permutation(1200).reshape(400, 3), unlabeled=range(1200))
+        for folds in (2, 3):
+            made = make_folds(sup, 1200, folds, rng)
+            assert made.by == "points"
+            for fold, part in enumerate(made.training):
+                trained = np.union1d(part.rows, part.unlabeled)
+                binned = np.union1d(sup.rows[made.of_tuple == fold], sup.unlabeled[made.of_unlabeled == fold])
+                assert trained.size + binned.size == 1200
+                assert not np.intersect1d(trained, binned).size
+
+    def test_folds_of_tuples_where_points_are_in_many(self):
+        sup = sample_triplets(DATA.y_train[:300], 600, n_unlabeled=300, prior=0.3, random_state=0)
+        made = make_folds(sup, 300, 2, np.random.default_rng(0))
+        assert made.by == "tuples"
+        assert np.bincount(made.of_tuple).tolist() == [300, 300]
+        assert np.bincount(made.of_unlabeled).tolist() == [150, 150]
+        assert [part.n_tuples for part in made.training] == [300, 300]
+
+    def test_unlabeled_points_keep_their_law_in_folds_of_tuples(self):
+        """From a pool of two equal classes drawn at 0.2, the points not seen in training are not at 0.2."""
+        y = np.tile([1, -1], 1000)
+        sup = sample_triplets(y, 2000, n_unlabeled=4000, prior=0.2, random_state=0)
+        made = make_folds(sup, 2000, 2, np.random.default_rng(0))
+        assert made.by == "tuples"
+        assert np.array_equal(np.unique(made.of_unlabeled), [0, 1])  # none is left out
+        seen = [np.union1d(part.rows, part.unlabeled) for part in made.training]
+        fresh = [~np.isin(u, seen[f]) for u, f in zip(sup.unlabeled, made.of_unlabeled, strict=True)]
+        assert np.mean(y[sup.unlabeled] > 0) == pytest.approx(0.2, abs=0.03)  # deviation 0.006
+        assert np.mean(y[sup.unlabeled[fresh]] > 0) > 0.4
+
+    def test_says_what_was_divided(self, gaussians):
+        """1,500 triplets of 2,000 points hang together; 150 mostly stand alone."""
+        few = sample_triplets(DATA.y_train, 150, n_unlabeled=500, prior=0.3, random_state=0)
+        for sup, words in ((gaussians, "so the triplets were"), (few, "none was sorted by a classifier that had seen")):
+            found = estimate_prior(
+                sup, DATA.X_train, side="minority", method="likelihood", near_half="estimate", **{**FAST, "epochs": 1}
+            )
+            assert words in found.assumptions[-1]
+
     def test_other_pool(self, gaussians):
         with pytest.raises(InputError, match="pool of 2000 points, but X has 10"):
             estimate_prior(gaussians, DATA.X_train[:10], method="likelihood", **FAST)
@@ -380,6 +423,20 @@ class TestSensitivity:
         (row,) = prior_sensitivity(clf, DATA.X_train, sup, [0.3], retrain=True, judge=judge)
         (same,) = prior_sensitivity(clf, DATA.X_train, judge, [0.3])  # trained on all of sup with the same seed
         assert row == same
+
+    def test_held_out_points_are_not_taught(self, monkeypatch):
+        """Each point in one triplet: all can be divided. A point in many: triplets are, and the rows say so."""
+        taught = []
+        monkeypatch.setattr(Told, "fit", lambda self, X, y: taught.append(y) or self)
+        X = np.zeros((900, 2))
+        rng = np.random.default_rng(0)
+        many = np.stack([rng.choice(90, 3, replace=False) for _ in range(300)])
+        for rows, divided in ((rng.permutation(900).reshape(300, 3), "points"), (many, "tuples")):
+            sup = Triplets(rows, unlabeled=range(900))
+            found = prior_sensitivity(Told(prior=0.3), X, sup, [0.2], retrain=True, random_state=0)
+            assert found[0].held_out == divided
+            assert taught[-1].n_tuples == pytest.approx(225, abs=10)
+        assert np.unique(np.r_[taught[0].rows.ravel(), taught[0].unlabeled]).size == 675
 
     @pytest.mark.parametrize(
         ("priors", "also", "words"),

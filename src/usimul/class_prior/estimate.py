@@ -333,11 +333,11 @@ def _combine(
         )
         sources.append(tuples)
         details += [
-            ("triplets", float(supervision.n_tuples)),
+            ("triplets", float(len(binned.tuples))),
             ("unlabeled points", float(supervision.n_unlabeled)),
             ("bins", float(binned.n_bins)),
         ]
-        assumptions += LEARNED
+        assumptions += [*LEARNED, _folded(binned)]
         if not tuples.informative:
             notes.append(
                 "the classifiers found nothing that tells the classes apart, so triplets say nothing about the prior"
@@ -361,6 +361,16 @@ def _combine(
     found = _read_off(sources, grid, curve, side, settings)
     return replace(
         found, method=" + ".join(used), assumptions=tuple(assumptions), notes=tuple(notes), details=tuple(details)
+    )
+
+
+def _folded(binned: Binned) -> str:
+    if binned.by == "points":
+        lost = f"; {binned.n_dropped:,} triplets across folds were left out" if binned.n_dropped else ""
+        return f"the points were divided into folds: none was sorted by a classifier that had seen it{lost}"
+    return (
+        "points stand in too many triplets to be divided, so the triplets were: the classifiers had seen some of the "
+        "points that they sorted, which is right if triplets and unlabeled points were drawn independently"
     )
 
 

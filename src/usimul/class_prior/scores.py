@@ -17,6 +17,7 @@ from usimul.mapped import is_mapped
 from usimul.methods import get_method
 from usimul.methods.base import Recipe
 from usimul.models import ModelSpec, build_model
+from usimul.splits import FEW_POINTS, PoolKFold, inside
 from usimul.supervision import Triplets
 from usimul.training import Epoch, scores, train
 from usimul.validation import DegenerateTrainingWarning, InputError, IntArray
@@ -38,16 +39,35 @@ RECIPE = Recipe(
     loss="built in",
 )
 LEAST = 30  # held-out tuples of one fold
+MOST_LOST = 0.02  # share of the tuples that folds of points may cost: what is lost biases by at most its share
 
 
 @dataclass(frozen=True)
 class Binned:
-    """Bins of the members of each tuple, of each unlabeled point, and, for each fold, of the known points."""
+    """Bins of the members of each tuple, of each unlabeled point, and, for each fold, of the known points.
+
+    ``by`` says what the folds are made of, ``"points"`` or ``"tuples"``; tuples across folds of points are left out.
+    """
 
     tuples: IntArray
     points: IntArray
     known: IntArray | None
     n_bins: int
+    by: str = "tuples"
+    n_dropped: int = 0
+
+
+@dataclass(frozen=True)
+class Folds:
+    """The fold of every tuple and of every unlabeled point, -1 for tuples across folds, and what each fold trains on.
+
+    ``by`` says whether points were dealt to the folds or tuples.
+    """
+
+    of_tuple: IntArray
+    of_unlabeled: IntArray
+    training: tuple[Triplets, ...]
+    by: str
 
 
 def cross_fitted_bins(
@@ -69,7 +89,7 @@ def cross_fitted_bins(
     The classifiers minimise the conditional likelihood of the triplets without the prior term. It is the same when the
     classes swap names, so each classifier is turned to agree with the first; which class is positive stays open. The
     mean of the outputs of ``networks`` classifiers is the score. Bins are quantiles of the scores of held-out points
-    that follow the unlabeled law.
+    that follow the unlabeled law. See `make_folds` for what is divided.
     """
     check_device(device)
     points = X if isinstance(X, Pool) or is_mapped(X) else check_array(X, dtype=np.float32, order="C", input_name="X")
@@ -88,15 +108,12 @@ def cross_fitted_bins(
     )
     seen = pool.part(used)
     places = _Places(supervision, place)
-    fold_of = rng.permutation(supervision.n_tuples) % folds
-    fold_of_point = rng.permutation(supervision.n_unlabeled) % folds
+    parts = make_folds(supervision, len(pool), folds, rng)
     tuples = np.empty_like(supervision.rows)
     plain = np.empty(supervision.n_unlabeled, dtype=np.int64)
     known, first = [], None
-    for fold in range(folds):
-        part = replace(
-            supervision.take(fold_of != fold, fold_of_point != fold), known_rows=None, known_labels=None, n_points=None
-        )
+    for fold, part in enumerate(parts.training):
+        held_out, held_out_plain = parts.of_tuple == fold, parts.of_unlabeled == fold
         found = np.zeros(len(used))
         for network in range(networks):
             name = f"fold {fold + 1} of {folds}" + (f", network {network + 1}" if networks > 1 else "")
@@ -104,14 +121,51 @@ def cross_fitted_bins(
             output = np.tanh(0.5 * scores(fitted, seen))
             first = output if first is None else first
             found += output if float(np.dot(output - output.mean(), first - first.mean())) >= 0 else -output
-        members = found[places.tuples[fold_of == fold]]
-        others = found[places.unlabeled[fold_of_point == fold]]
+        members, others = found[places.tuples[held_out]], found[places.unlabeled[held_out_plain]]
         edges = _edges(members, others, supervision.world, n_bins)
-        tuples[fold_of == fold] = np.searchsorted(edges, members, side="right")
-        plain[fold_of_point == fold] = np.searchsorted(edges, others, side="right")
+        tuples[held_out] = np.searchsorted(edges, members, side="right")
+        plain[held_out_plain] = np.searchsorted(edges, others, side="right")
         if places.known is not None:
             known.append(np.searchsorted(edges, found[places.known], side="right"))
-    return Binned(tuples, plain, np.stack(known) if known else None, n_bins)
+    kept = parts.of_tuple >= 0
+    return Binned(
+        tuples[kept], plain, np.stack(known) if known else None, n_bins, parts.by, int(np.count_nonzero(~kept))
+    )
+
+
+def make_folds(supervision: Triplets, n_points: int, folds: int, rng: np.random.Generator) -> Folds:
+    """Deal the points to folds where few tuples are lost by it, so that no binned point was trained on; else tuples.
+
+    Where points are in many tuples, tuples and unlabeled entries are dealt. Of independent draws from one pool this is
+    right too: what is held out is drawn from the same points, whatever was trained on, so that of either class as many
+    were seen among the members of tuples as among the unlabeled. Leaving out the unlabeled that were seen would bias:
+    points of the frequent class are drawn more often, so what is left has too many of the rare one.
+
+    >>> sup = Triplets(np.arange(300).reshape(100, 3), unlabeled=range(300), n_points=300)
+    >>> make_folds(sup, 300, 2, np.random.default_rng(0)).by
+    'points'
+    """
+    plain = replace(supervision, known_rows=None, known_labels=None, n_points=n_points)
+    if n_points >= max(FEW_POINTS, folds):
+        cut = PoolKFold(folds, random_state=rng)
+        sides = list(cut.split(None, plain))
+        n_lost = plain.n_tuples - sum(split.n_test for split in cut.splits_)
+        if min(split.n_test for split in cut.splits_) >= LEAST and n_lost <= MOST_LOST * plain.n_tuples:
+            fold_of = np.empty(n_points, dtype=np.int64)
+            for fold, (_, testing) in enumerate(sides):
+                fold_of[testing] = fold
+            of_tuple = fold_of[plain.rows]
+            within = (of_tuple == of_tuple[:, :1]).all(axis=1)
+            of_unlabeled = fold_of[_unlabeled(plain)]
+            training = tuple(inside(plain, train) for train, _ in sides)
+            return Folds(np.where(within, of_tuple[:, 0], -1), of_unlabeled, training, "points")
+    of_tuple, of_unlabeled = rng.permutation(plain.n_tuples) % folds, rng.permutation(plain.n_unlabeled) % folds
+    training = tuple(plain.take(of_tuple != fold, of_unlabeled != fold) for fold in range(folds))
+    return Folds(of_tuple, of_unlabeled, training, "tuples")
+
+
+def _unlabeled(supervision: Triplets) -> IntArray:
+    return np.empty(0, dtype=np.int64) if supervision.unlabeled is None else supervision.unlabeled
 
 
 class _Places:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
+from usimul.splits import hold_out
 from usimul.supervision import Triplets
 from usimul.validation import InputError, InputTypeError, check_fraction, check_prior, check_seed
 from usimul.weak_risk import second_moment_risk
@@ -20,12 +21,17 @@ RandomState = int | np.random.Generator | np.random.RandomState | None
 
 @dataclass(frozen=True)
 class Assumed:
-    """What is seen under one assumed prior."""
+    """What is seen under one assumed prior.
+
+    ``held_out`` says what was divided before training again: ``"points"``, of which none that judges was trained on,
+    or ``"tuples"``, whose points were. None where nothing was divided.
+    """
 
     prior: float
     risk: float
     standard_error: float
     predicted_positive: float
+    held_out: str | None = None
 
 
 def prior_sensitivity(
@@ -63,7 +69,8 @@ def prior_sensitivity(
     retrain
         Whether to train again under each.
     judge
-        With ``retrain``: triplets over rows of X that judge. None holds out a share ``held_out`` of the supervision.
+        With ``retrain``: triplets over rows of X that judge. None holds out a share ``held_out`` of the points with the
+        triplets among them, or of the triplets if that would cost more than a tenth of them (`usimul.splits.hold_out`).
     held_out
         See ``judge``.
     random_state
@@ -87,11 +94,14 @@ def prior_sensitivity(
     if not assumed:
         raise InputError("`priors` must hold at least one prior to assume. Got none.")
     teachers, judges = supervision, supervision if judge is None else judge
+    divided = None
     if retrain:
         if "prior" not in estimator.get_params():
             raise InputTypeError(f"{type(estimator).__name__} has no parameter `prior`, so it cannot be trained again.")
         if judge is None:
-            teachers, judges = supervision.split(check_fraction(held_out, "held_out"), check_seed(random_state))
+            supervision.check_pool(len(X))
+            fraction, seed = check_fraction(held_out, "held_out"), int(check_seed(random_state).integers(2**31))
+            teachers, judges, divided = hold_out(replace(supervision, n_points=len(X)), fraction, seed)
     elif judge is not None:
         raise InputError("`judge` belongs to retrain=True. Without it, pass the triplets that judge as `supervision`.")
     judges.check_pool(len(X))
@@ -107,7 +117,8 @@ def prior_sensitivity(
         plain = [scores[judges.rows[:, 1:]].ravel()] if world == "definition1" else []
         if judges.unlabeled is not None:
             plain.append(scores[judges.unlabeled])
-        found.append(Assumed(prior, risk.value, risk.standard_error, float(np.mean(np.concatenate(plain) >= 0))))
+        share = float(np.mean(np.concatenate(plain) >= 0))
+        found.append(Assumed(prior, risk.value, risk.standard_error, share, divided))
         if progress is not None:
             progress(number, len(assumed))
     return tuple(found)

@@ -17,7 +17,7 @@ FILE_OR_FOLDER = click.Path(exists=True, readable=True, path_type=Path)
 @click.argument("model", type=click.Path(path_type=Path))
 @click.argument("points", type=FILE_OR_FOLDER)
 @click.option("--supervision", type=FILE, help="Tuples over the rows of POINTS: no labels needed.")
-@click.option("--labels", type=FILE, help="Label of each point, .npy or a table, by ids if it has some.")
+@click.option("--labels", type=FILE, help="Labels, .npy or a table: of some points by ids, else of all in order.")
 @click.option("--column", help="Column of labels in a table. Default: label, or the only one.")
 @click.option("--output", "-o", required=True, type=click.Path(path_type=Path), help="Model folder to make.")
 @held_out_option
@@ -45,11 +45,14 @@ def command(
     """
     if (supervision is None) == (labels is None):
         raise click.UsageError("Pass either --supervision FILE (no labels needed) or --labels FILE.")
+    import numpy as np
+
     from usimul.assess import calibrate
-    from usimul.cli.evaluate import labels_of
+    from usimul.cli.evaluate import labels_of, positive_of
     from usimul.cli.files import read_labels, read_points, read_supervision
     from usimul.cli.predict import check_features, read_classifier
     from usimul.export import check_new_folder, save
+    from usimul.supervision import Labels
 
     check_new_folder(output, overwrite=overwrite)
     truth = None if labels is None else read_labels(labels, column=column)
@@ -60,7 +63,10 @@ def command(
         made = calibrate(estimator, pool.rows, read_supervision(supervision, pool, about), held_out=held_out)
     else:
         assert truth is not None
-        made = calibrate(estimator, pool.rows, labels_of(truth, pool, labels, about["by"]), held_out=held_out)
+        labeled, named = labels_of(truth, pool, labels, about["by"])
+        values = np.where(positive_of(named, estimator), 1, -1)
+        known = Labels(labeled[:, None], values=values, n_points=len(pool.rows))
+        made = calibrate(estimator, pool.rows, known, held_out=held_out)
     if names is not None:
         made.feature_names_in_ = names
     save(made, output, overwrite=overwrite)

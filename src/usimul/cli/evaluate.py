@@ -26,7 +26,7 @@ FILE_OR_FOLDER = click.Path(exists=True, readable=True, path_type=Path)
 @click.argument("model", type=click.Path(path_type=Path))
 @click.argument("points", type=FILE_OR_FOLDER)
 @click.option("--supervision", type=FILE, help="Tuples over the rows of POINTS, not trained on: label-free estimate.")
-@click.option("--labels", type=FILE, help="Label of each point, .npy or a table, by ids if it has some: accuracy.")
+@click.option("--labels", type=FILE, help="Labels, .npy or a table: of some points by ids, else of all in order.")
 @click.option("--column", help="Column of labels in a table. Default: label, or the only one.")
 @click.option("--prior", type=float, help="Share of positives in POINTS. Default: the prior of the training.")
 @click.option("--wrong-yes", type=float, help="Share of wrong yes answers. Default: the one of the training.")
@@ -89,9 +89,10 @@ def command(
     if tuples is not None:
         tuples.check_pool(len(pool.rows))
         judging_prior(estimator, tuples, prior)
-    positive = (
-        None if truth is None else positive_of(labels_of(truth, pool, labels, about["by"]), estimator, len(pool.rows))
-    )
+    labeled, positive = None, None
+    if truth is not None:
+        labeled, named = labels_of(truth, pool, labels, about["by"])
+        positive = positive_of(named, estimator)
     scores = score_all(estimator, pool)
     share = float((scores >= 0).mean())
     click.echo(f"method               {estimator.method_}, model {estimator.model_}")
@@ -130,7 +131,7 @@ def command(
         swapped = ", with its classes swapped" if found.swapped else ""
         click.echo(f"  {found.share:.4f}             kappa {kappa}   {name}{swapped}")
     if positive is not None:
-        measured = judge_on_labels(scores, positive, estimator.calibration_)
+        measured = judge_on_labels(scores[labeled], positive, estimator.calibration_)
         for line in label_lines(measured, estimator.orientation_.status == "unknown"):
             click.echo(line)
         record["labels"] = asdict(measured)
@@ -166,36 +167,45 @@ def _finite(value: Any) -> Any:
 
 def labels_of(
     found: tuple[NDArray[Any], tuple[str, ...] | None], pool: Points, path: Path | None, by: str | None
-) -> NDArray[Any]:
-    """Return the labels that were read, in the order of the points if both have ids."""
+) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """Return the rows of the points that have a label, and their labels; by ids if both have some, else by order.
+
+    Without ids every point must have one. That only some have is said.
+    """
+    import numpy as np
+
     from usimul.validation import InputError, Problems
 
     truth, ids = found
+    n = len(pool.rows)
     if ids is not None and pool.ids is None and by != "rows":
         raise InputError(
             f"{str(path)!r} names points by ids, but the points of {pool.source!r} have none to compare with. "
             "Name points that have ids, or pass --by rows if both files stand in the same order."
         )
     if ids is None or pool.ids is None:
-        return truth
-    place = {name: row for row, name in enumerate(ids)}
-    problems = Problems(pool.source)
-    for name in pool.ids:
+        if len(truth) != n:
+            raise InputError(
+                f"there must be one label for each point, {n}. Got {len(truth)}. Name the labels of these points, or "
+                "give points and labels ids if only some have a label."
+            )
+        return np.arange(n), truth
+    place = {name: row for row, name in enumerate(pool.ids)}
+    problems = Problems(str(path))
+    for name in ids:
         if name not in place:
-            problems.add("Every point needs a label", f"{name!r} has none")
+            problems.add(f"Labels must be of points of {pool.source!r}", f"{name!r} is none of them")
     problems.refuse()
-    return truth[[place[name] for name in pool.ids]]
+    if len(ids) < n:
+        click.echo(f"labels               {len(ids):,} of {n:,} points have a label")
+    return np.array([place[name] for name in ids], dtype=np.int64), truth
 
 
-def positive_of(truth: NDArray[Any], estimator: WeakClassifier, n: int) -> NDArray[np.bool_]:
+def positive_of(truth: NDArray[Any], estimator: WeakClassifier) -> NDArray[np.bool_]:
     """Whether each label is the positive class; any third label is an error."""
     import numpy as np
 
-    from usimul.validation import InputError, check_class_labels
+    from usimul.validation import check_class_labels
 
-    if len(truth) != n:
-        raise InputError(
-            f"there must be one label for each point, {n}. Got {len(truth)}. Name the labels of these points."
-        )
     classes = estimator.classes_.tolist()
     return np.asarray(check_class_labels(truth, classes, "labels") == classes[1], dtype=np.bool_)

@@ -225,8 +225,13 @@ def _assumed(found: PriorEstimate) -> NDArray[np.float64]:
 
 
 def _print(rows: tuple[Assumed, ...], retrained: bool) -> None:
-    how = "trained again under each, judged on held-out triplets" if retrained else "one classifier"
-    click.echo(f"sensitivity          {how}; too low if these points were trained on, so read differences")
+    how = "one classifier; too low if these points were trained on, so read differences"
+    if retrained:
+        apart = rows[0].held_out == "points"
+        how = "trained again under each, judged on held-out " + (
+            "points" if apart else "triplets, of trained points; read differences"
+        )
+    click.echo(f"sensitivity          {how}")
     click.echo("  assumed prior   label-free risk       predicted positive")
     for row in rows:
         click.echo(f"  {row.prior:<15.4f} {row.risk:.4f} +- {row.standard_error:.4f}      {row.predicted_positive:.4f}")

@@ -44,7 +44,7 @@ TAKES: dict[str, dict[str, dict[str, str]]] = {
     "train": {"points": _POINTS, "supervision": {**_SUPERVISION, **_NOISE}, "prior": _PRIOR, "training": _TRAINING},
     "tune": {
         "points": _POINTS,
-        "supervision": _SUPERVISION,
+        "supervision": {**_SUPERVISION, **_NOISE},
         "prior": _PRIOR,
         "training": {"seed": "seed", **_DEVICE},
     },
@@ -102,6 +102,10 @@ def _training(project: Project, command: str) -> dict[str, Any]:
     options = project.get("training", "options")
     if options is not None and command == "train":
         found["options"] = [f"{name}={json.dumps(value)}" for name, value in options.items()]
+    if command == "tune":
+        keys = [key for key in (*_TRAINING, "image_shape", "options") if key not in ("seed", "device")]
+        given = {key: project.get("training", key) for key in keys}
+        found["fixed"] = [f"{key}={json.dumps(value)}" for key, value in given.items() if value is not None]
     estimated = project.folder / PRIOR_FILE
     if project.get("prior", "estimate") is not None and estimated.exists():
         found["prior"] = estimated_prior(estimated)

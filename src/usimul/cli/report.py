@@ -23,7 +23,7 @@ FILE_OR_FOLDER = click.Path(exists=True, readable=True, path_type=Path)
 @click.argument("model", type=click.Path(path_type=Path))
 @click.argument("points", type=FILE_OR_FOLDER)
 @click.option("--supervision", type=FILE, help="Tuples over the rows of POINTS, not trained on: label-free estimate.")
-@click.option("--labels", type=FILE, help="Label of each point, .npy or a table, by ids if it has some.")
+@click.option("--labels", type=FILE, help="Labels, .npy or a table: of some points by ids, else of all in order.")
 @click.option("--column", help="Column of labels in a table. Default: label, or the only one.")
 @click.option("--prior", type=float, help="Share of positives in POINTS. Default: the prior of the training.")
 @click.option(
@@ -77,9 +77,10 @@ def command(
     if tuples is not None:
         tuples.check_pool(len(pool.rows))
         judging_prior(estimator, tuples, prior)
-    positive = None
+    labeled, positive = None, None
     if truth is not None:
-        positive = positive_of(labels_of(truth, pool, labels, about["by"]), estimator, len(pool.rows))
+        labeled, named = labels_of(truth, pool, labels, about["by"])
+        positive = positive_of(named, estimator)
     scores = score_all(estimator, pool)
     share = float((scores >= 0).mean())
     found = Assessment(
@@ -88,7 +89,7 @@ def command(
         prior=prior,
         errors={} if tuples is None else label_free_errors(estimator, pool.rows, tuples, prior, scores),
         agreements=[],
-        labels=None if positive is None else judge_on_labels(scores, positive, estimator.calibration_),
+        labels=None if positive is None else judge_on_labels(scores[labeled], positive, estimator.calibration_),
         orientation=estimator.orientation_.status,
         calibration=estimator.calibration_,
         trained_points=not held_out and seems_trained_on(estimator, pool.rows),

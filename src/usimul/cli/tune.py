@@ -33,6 +33,17 @@ def _parse_grid(texts: tuple[str, ...]) -> dict[str, list[Any]]:
     return grid
 
 
+def _parse_fixed(texts: tuple[str, ...]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not (name.strip() and equals and value.strip()):
+            raise click.BadParameter(f"{text!r} is not of the form KEY=VALUE.", param_hint="--set")
+        read = _value(value.strip())
+        found[name.strip()] = tuple(read) if isinstance(read, list) else read
+    return found
+
+
 def _value(text: str) -> Any:
     """Read a number, true, false, none, or a word."""
     if text.lower() == "none":
@@ -54,6 +65,9 @@ def _value(text: str) -> Any:
     required=True,
     metavar="KEY=A,B,...",
     help="Values of a setting: method, model, lr, weight_decay, epochs, ...; repeatable, simplest values first.",
+)
+@click.option(
+    "--set", "fixed", multiple=True, metavar="KEY=VALUE", help="A setting that all candidates have; repeatable."
 )
 @click.option("--draws", type=int, help="Try so many random draws of the grid instead of all.")
 @click.option("--fraction", type=float, help="Share of the points to hold out once.  [default: 0.25]")
@@ -82,6 +96,7 @@ def command(
     output: Path,
     prior: float | None,
     grid: tuple[str, ...],
+    fixed: tuple[str, ...],
     draws: int | None,
     fraction: float | None,
     folds: int | None,
@@ -100,7 +115,7 @@ def command(
     candidate as soon as it is done, and the folder model, trained on everything. Everything is checked before the first
     training.
     """
-    values = _parse_grid(grid)
+    values, settings = _parse_grid(grid), _parse_fixed(fixed)
     if fraction is not None and folds is not None:
         raise click.UsageError("Pass --fraction or --folds, not both.")
     from usimul.cli.files import read_points, read_supervision
@@ -113,11 +128,15 @@ def command(
     from usimul.cli.progress import CountBar
     from usimul.estimators import WeakClassifier
     from usimul.tuning import tune
+    from usimul.validation import check_choice
 
     check_device(device)
     estimator = WeakClassifier(
         prior=prior, wrong_yes=wrong_yes, image_shape=pool.image_shape, device=device, random_state=seed
     )
+    for name in settings:
+        check_choice(name, estimator.get_params(), "--set")
+    estimator.set_params(**settings)
     with CountBar("search", "training") as bar:
         found = tune(
             estimator,

@@ -6,7 +6,7 @@ reader goes on from there and says what is wrong, line by line. What both take t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,18 +22,21 @@ BLOCK = 1 << 22  # bytes of text read together
 
 def fast_parts(
     path: Path, columns: Sequence[str], chosen: Columns
-) -> Iterator[tuple[NDArray[np.float64], list[str] | None]]:
-    """Yield features and ids of the first rows of a file, as far as they are beyond doubt; nothing without pyarrow."""
+) -> Generator[tuple[NDArray[np.float64], list[str] | None], None, bool]:
+    """Yield features and ids of the first rows of a file, as far as they are beyond doubt; nothing without pyarrow.
+
+    Returns whether these were all rows of the file, so that nothing is left for the careful reader.
+    """
     try:
         import pyarrow
         from pyarrow import csv
     except ImportError:
-        return
+        return False
     separator = "\t" if path.suffix.lower() == ".tsv" else ","
     with path.open("rb") as handle:
         head = handle.readline(1 << 20).removeprefix(b"\xef\xbb\xbf").rstrip(b"\r\n")
     if len(columns) == 1 or head != separator.join(columns).encode():
-        return
+        return False
     kinds = {
         name: pyarrow.float64() if place in chosen.features else pyarrow.string() for place, name in enumerate(columns)
     }
@@ -47,10 +50,11 @@ def fast_parts(
         for batch in reader:
             found = _sure(batch, chosen)
             if found is None:
-                return
+                return False
             yield found
     except pyarrow.ArrowInvalid:
-        return
+        return False
+    return True
 
 
 def _sure(batch: Any, chosen: Columns) -> tuple[NDArray[np.float64], list[str] | None] | None:

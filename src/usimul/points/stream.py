@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -109,10 +109,9 @@ def stream_table(path: Path, id_column: str | None, ignore: Sequence[str], probl
 
 def _table_parts(path: Path, table: Table, chosen: Columns, is_text: bool) -> Callable[[Problems], Iterator[Part]]:
     def parts(problems: Problems) -> Iterator[Part]:
-        start = 0
-        for values, names in fast_parts(path, table.columns, chosen) if is_text else ():
-            yield Part(start, values.astype(np.float32), names)
-            start += len(values)
+        start, ended = (yield from _fast(path, table, chosen)) if is_text else (0, False)
+        if ended:
+            return
         # What follows is read with line numbers: all of it, or what the fast reader has doubts about.
         rest = Table(table.columns, itertools.islice(table.rows, start, None), unit=table.unit)
         for where, values, cells in table_parts(rest, chosen, is_text, problems):
@@ -121,6 +120,18 @@ def _table_parts(path: Path, table: Table, chosen: Columns, is_text: bool) -> Ca
             start += len(values)
 
     return parts
+
+
+def _fast(path: Path, table: Table, chosen: Columns) -> Generator[Part, None, tuple[int, bool]]:
+    """Yield what the fast reader takes; return how many rows these are, and whether they are all."""
+    start, parts = 0, fast_parts(path, table.columns, chosen)
+    while True:
+        try:
+            values, names = next(parts)
+        except StopIteration as end:
+            return start, bool(end.value)
+        yield Part(start, values.astype(np.float32), names)
+        start += len(values)
 
 
 def stream_parquet(path: Path, id_column: str | None, ignore: Sequence[str], problems: Problems) -> PointStream:

@@ -15,6 +15,7 @@ from usimul.assess import Assessment
 from usimul.calibration import probabilities
 from usimul.estimators import WeakClassifier
 from usimul.event_error import ErrorEstimate, event_error, observed_event
+from usimul.events import noisy
 from usimul.methods import get_method
 from usimul.report.charts import Series, histogram, line_chart
 from usimul.report.pages import page_environment
@@ -103,7 +104,9 @@ def render_model(
         training=sections[:-1],
         scores=sections[-1],
         calibration=calibration,
-        sensitivity=None if supervision is None else _sensitivity_chart(scores, supervision, found.prior),
+        sensitivity=None
+        if supervision is None
+        else _sensitivity_chart(scores, supervision, found.prior, estimator.wrong_yes_),
         items=sorted_items(scores, found.calibration.temperature, rows, image_shape, ids),
         positive=str(estimator.classes_[1]),
         negative=str(estimator.classes_[0]),
@@ -171,9 +174,13 @@ def _training_charts(estimator: WeakClassifier) -> list[_Chart]:
     held_out = [value for value in history.get("weak_risk", []) if value is not None]
     if held_out and len(held_out) == len(risk):
         curve = Series("label-free risk on held-out tuples", held_out, 3)
-        note = (
-            "Held-out tuples are made of points that were trained on: it ranks epochs, and is no estimate of the error."
-        )
+        if estimator.held_out_ == "points":
+            note = "No held-out point was trained on, but the best epoch was chosen by it: it ranks epochs."
+        else:
+            note = (
+                "Held-out tuples are made of points that were trained on: it ranks epochs, and is no estimate of the "
+                "error."
+            )
         charts.append(_curves("Held-out risk", [curve], "estimated error", include=(0.0, 0.5), note=note))
     return charts
 
@@ -219,22 +226,27 @@ def _reliability_chart(found: Assessment) -> _Chart:
 
 
 def prior_sensitivity(
-    scores: FloatArray, supervision: Supervision, priors: Sequence[float]
+    scores: FloatArray, supervision: Supervision, priors: Sequence[float], wrong_yes: float = 0.0
 ) -> list[tuple[float, ErrorEstimate]]:
     """Return the label-free estimate of the error as it would be under other priors, from the same scores.
 
-    Empty for kinds of supervision that are not observed under one event.
+    ``wrong_yes`` is the share of wrong yes answers, as it was stated for the estimate beside it. Empty for kinds of
+    supervision that are not observed under one event; without the priors under which so many wrong answers would leave
+    a yes without information.
     """
     event = observed_event(supervision)
     if event is None or supervision.n_tuples < 2:
         return []
     plain = scores[supervision.unlabeled] if supervision.n_unlabeled else None
-    return [(p, event_error(scores[supervision.rows], plain, p, event)) for p in priors]
+    told = [p for p in priors if not wrong_yes or wrong_yes < 1.0 - event.probability(p)]
+    return [(p, event_error(scores[supervision.rows], plain, p, noisy(event, wrong_yes, p))) for p in told]
 
 
-def _sensitivity_chart(scores: FloatArray, supervision: Supervision, prior: float | None) -> _Chart | None:
+def _sensitivity_chart(
+    scores: FloatArray, supervision: Supervision, prior: float | None, wrong_yes: float
+) -> _Chart | None:
     priors = sorted({*ASSUMED.tolist(), *([] if prior is None else [prior])})
-    found = prior_sensitivity(scores, supervision, priors)
+    found = prior_sensitivity(scores, supervision, priors, wrong_yes)
     if not found:
         return None
     curve = Series(
@@ -260,7 +272,7 @@ def _sensitivity_chart(scores: FloatArray, supervision: Supervision, prior: floa
     by_prior = dict(found)
     note = f"Predicted positive: {100 * share:.1f} % of the points, whatever prior is assumed."
     if prior is not None:
-        near = [p for p in priors if abs(p - prior) <= 0.05 + 1e-9]
+        near = [p for p in by_prior if abs(p - prior) <= 0.05 + 1e-9]
         low, high = min(by_prior[p].value for p in near), max(by_prior[p].value for p in near)
         note += (
             f" If the prior is wrong by up to 0.05, the estimate lies between {100 * low:.1f} and {100 * high:.1f} %."
