@@ -270,7 +270,12 @@ def _wrong_prior(true: float) -> Callable[[Budget, str], Experiment]:
                 for method in _methods(("usimul-abs", "usimul-exact-abs", "joint-plain", "joint"), world)
             ),
             tuple(range(budget.seeds)),
-            notes=("Told 0.5, the pointwise methods are undefined: a dash.",) if 0.5 in told else (),
+            notes=(
+                "Told 0.5, the pointwise methods are undefined: a dash. The others cannot know which class is which, and "
+                "a run may have them swapped.",
+            )
+            if 0.5 in told
+            else (),
         )
 
     return make
