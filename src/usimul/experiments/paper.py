@@ -271,8 +271,8 @@ def _wrong_prior(true: float) -> Callable[[Budget, str], Experiment]:
             ),
             tuple(range(budget.seeds)),
             notes=(
-                "Told 0.5, the pointwise methods are undefined: a dash. The others cannot know which class is which, and "
-                "a run may have them swapped.",
+                "Told 0.5, the pointwise methods are undefined: a dash. The others cannot know which class is which, "
+                "and a run may have them swapped.",
             )
             if 0.5 in told
             else (),
