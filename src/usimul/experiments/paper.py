@@ -186,8 +186,14 @@ def _release_task(data: str) -> str | None:
 
 
 def _methods(methods: Sequence[str], world: str) -> list[str]:
-    """In the world `release` no triplet is formed, so the tuple-level methods have nothing to learn from."""
-    return [m for m in methods if world == "definition1" or m not in (*CORRECTED, *JOINT)]
+    """In the world `release` no triplet is formed, so the tuple-level methods have nothing to learn from.
+
+    The released experiment uses the printed risk without a correction; it stands beside the corrected one there.
+    """
+    if world == "definition1":
+        return list(methods)
+    kept = [m for m in methods if m not in (*CORRECTED, *JOINT)]
+    return [name for m in kept for name in (("usimul", m) if m == "usimul-abs" and "usimul" not in kept else (m,))]
 
 
 def _cells(
