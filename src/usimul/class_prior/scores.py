@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -146,20 +147,19 @@ def make_folds(supervision: Triplets, n_points: int, folds: int, rng: np.random.
     'points'
     """
     plain = replace(supervision, known_rows=None, known_labels=None, n_points=n_points)
+    of_tuple, of_unlabeled = rng.permutation(plain.n_tuples) % folds, rng.permutation(plain.n_unlabeled) % folds
     if n_points >= max(FEW_POINTS, folds):
-        cut = PoolKFold(folds, random_state=rng)
+        cut = PoolKFold(folds, random_state=copy.deepcopy(rng))  # a try that comes to nothing changes no draw
         sides = list(cut.split(None, plain))
         n_lost = plain.n_tuples - sum(split.n_test for split in cut.splits_)
         if min(split.n_test for split in cut.splits_) >= LEAST and n_lost <= MOST_LOST * plain.n_tuples:
             fold_of = np.empty(n_points, dtype=np.int64)
             for fold, (_, testing) in enumerate(sides):
                 fold_of[testing] = fold
-            of_tuple = fold_of[plain.rows]
-            within = (of_tuple == of_tuple[:, :1]).all(axis=1)
-            of_unlabeled = fold_of[_unlabeled(plain)]
+            members = fold_of[plain.rows]
+            of_tuple = np.where((members == members[:, :1]).all(axis=1), members[:, 0], -1)
             training = tuple(inside(plain, train) for train, _ in sides)
-            return Folds(np.where(within, of_tuple[:, 0], -1), of_unlabeled, training, "points")
-    of_tuple, of_unlabeled = rng.permutation(plain.n_tuples) % folds, rng.permutation(plain.n_unlabeled) % folds
+            return Folds(of_tuple, fold_of[_unlabeled(plain)], training, "points")
     training = tuple(plain.take(of_tuple != fold, of_unlabeled != fold) for fold in range(folds))
     return Folds(of_tuple, of_unlabeled, training, "tuples")
 
