@@ -128,6 +128,19 @@ class TestKilled:
         finish(process)
         assert comparable(store) == uninterrupted
 
+    def test_workers_end_with_their_runner(self, runner_script, tmp_path):
+        store = tmp_path / "store"
+        process = start(runner_script, store)
+        while lines(store) < 1 and process.poll() is None:
+            time.sleep(0.02)
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        workers = [Path(f"/proc/{c}") for c in children if b"spawn_main" in Path(f"/proc/{c}/cmdline").read_bytes()]
+        assert workers
+        os.kill(process.pid, signal.SIGKILL)
+        process.communicate()
+        while any(worker.exists() for worker in workers):  # the time limit of the test is that of this wait
+            time.sleep(0.1)
+
     def test_two_runners_at_once_do_every_run_once(self, runner_script, uninterrupted, tmp_path):
         store = tmp_path / "store"
         for process in [start(runner_script, store), start(runner_script, store)]:

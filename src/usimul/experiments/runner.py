@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import multiprocessing
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
@@ -89,7 +90,20 @@ def open_executor(jobs: int, cluster: str | None = None, slurm: dict[str, Any] |
         return _Pool(lambda: nullcontext(executor), jobs)
     # Spawned, not forked: a forked torch can hang, and a spawned worker reads the thread limits at its start.
     context = multiprocessing.get_context("spawn")
-    return _Pool(lambda: ProcessPoolExecutor(jobs, mp_context=context), jobs)
+    return _Pool(
+        lambda: ProcessPoolExecutor(jobs, mp_context=context, initializer=end_with, initargs=(os.getpid(),)), jobs
+    )
+
+
+def end_with(parent: int) -> None:
+    """End this worker soon after its runner is gone; a killed runner would leave it at work on what was queued."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(POLL)
+        os._exit(1)  # nothing to save: rows are written whole, and a claim ends with its process
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def run_missing(
