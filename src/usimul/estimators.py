@@ -304,7 +304,8 @@ class WeakClassifier(ClassifierMixin, BaseEstimator):
         if fitted is None:
             fitted = self._train(method, model, pool, sup, prior, seed, self.selection, progress, watch)
         self.n_tuples_, self.n_unlabeled_, self.world_ = sup.n_tuples, sup.n_unlabeled, sup.world
-        self.n_points_, self.n_asked_ = len(pool), sup.n_asked
+        self.n_points_: int | None = len(pool)
+        self.n_asked_ = sup.n_asked
         self.from_labels_ = isinstance(sup, Labels) or not isinstance(y, Supervision)
         self._keep(method, model, fitted, sup, prior)
         if fitted.interrupted:

@@ -423,9 +423,19 @@ def test_another_format_version(folder):
         export.load(folder)
 
 
+def test_a_folder_of_before_there_were_these_fields_is_read_and_kept(folder, tmp_path):
+    for name in ("wrong_yes_", "calibration_", "n_points_", "n_asked_"):
+        edit(folder, **{name: ...})
+    clf = export.load(folder)
+    assert (clf.n_points_, clf.n_asked_, clf.wrong_yes_, clf.calibration_.kind) == (None, None, 0.0, "none")
+    export.save(clf, tmp_path / "again")
+    assert "a pool whose size was not kept" in (tmp_path / "again" / "README.md").read_text()
+    export.load(tmp_path / "again")
+
+
 def test_every_missing_field_is_named(folder):
     content = json.loads((folder / "model.json").read_text())
-    later = {"wrong_yes_", "calibration_", *LATER}
+    later = {"wrong_yes_", "calibration_", "n_points_", "n_asked_", *LATER}
     for name in set(content) - {"format", "version", "made_with", "params_left_out", "image_shape", *later}:
         edit(folder, **{name: ...})
         with pytest.raises(FileFormatError, match=rf"model.json' is damaged: the field '{name}' is missing"):

@@ -44,7 +44,7 @@ A binary classifier trained with {", ".join(f"{k} {v}" for k, v in d["made_with"
 
 ## Data
 
-- Points: a pool of {d["n_points_"]:,}, {_on_features(d)}.
+- Points: {_on_pool(d)}, {_on_features(d)}.
 - {_on_answers(d)}
 - Where the points come from, whom they describe, and who gave the answers is not known to the program: write it here.
 
@@ -79,6 +79,10 @@ def _on_probabilities(calibration: Calibration, method: Method) -> str:
     if method.probability:
         return "`predict_proba` models P(positive | x), as far as the training data allow; not calibrated."
     return "`predict_proba` is a monotone map of the score, **not a calibrated probability**."
+
+
+def _on_pool(d: Mapping[str, Any]) -> str:
+    return "a pool whose size was not kept" if d["n_points_"] is None else f"a pool of {d['n_points_']:,}"
 
 
 def _on_features(d: Mapping[str, Any]) -> str:

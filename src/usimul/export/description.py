@@ -206,13 +206,15 @@ class Reader:
     def _trained_on(self, made: WeakClassifier) -> None:
         made.n_tuples_ = self.get("n_tuples_", int)
         made.n_unlabeled_ = self.get("n_unlabeled_", int)
-        made.n_points_ = self.get("n_points_", int)
-        made.n_asked_ = self.get("n_asked_", (int, type(None)))
+        # Written before these were kept: not known.
+        made.n_points_ = self.get("n_points_", (int, type(None))) if "n_points_" in self.content else None
+        made.n_asked_ = self.get("n_asked_", (int, type(None))) if "n_asked_" in self.content else None
         made.world_ = self.get("world_", (str, type(None)))
         made.from_labels_ = self.get("from_labels_", bool)
         if made.n_tuples_ < 1 or made.n_unlabeled_ < 0:
             raise self.bad(f"it says trained on {made.n_tuples_} tuples and {made.n_unlabeled_} unlabeled points")
-        if made.n_points_ < 1 or (made.n_asked_ is not None and made.n_asked_ < made.n_tuples_):
+        too_few = made.n_points_ is not None and made.n_points_ < 1
+        if too_few or (made.n_asked_ is not None and made.n_asked_ < made.n_tuples_):
             raise self.bad(f"it says that there were {made.n_points_} points, and {made.n_asked_} questions")
 
     def _orientation(self) -> Orientation:
